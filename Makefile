@@ -1,0 +1,31 @@
+# Every target makes .venv by itself when it is missing or older than what decides its content.
+PYTHON ?= python3
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+HOOK := -p jaxtyping._pytest_plugin --jaxtyping-packages=lff,beartype.beartype
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make test    the tests, as CI runs them"
+	@echo "make check   what a change must pass: format, lint, types, layers, tests"
+	@echo "make docs    remake the pages and tables that come from docstrings and run records"
+
+.venv/stamp: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lff needs Python 3.11 or later, got " + sys.version)'
+	rm -rf .venv
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[experiments,hosts,dev]'
+	touch $@
+
+test: .venv/stamp
+	$(PYTEST) -n 2 $(HOOK) -m "not (compile or plain or gpu or data)"
+	$(PYTEST) -n 2 -m "(compile or plain) and not (gpu or data)"
+
+check: .venv/stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(MAKE) test
+
+.PHONY: help test check docs
