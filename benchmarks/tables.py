@@ -1,0 +1,133 @@
+"""Puts the records of results/benchmarks into the docs, as tables between marker comments that bear a record's name.
+
+    python benchmarks/tables.py            writes the tables
+    python benchmarks/tables.py --check    writes nothing; exits 1 and names every file that differs from its records
+
+The markers are `<!-- begin: precision-cpu -->` and `<!-- end: precision-cpu -->`; what lies between them belongs to this script.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+RECORDS = Path("results/benchmarks")
+
+_PRECISION = {
+    "encoding": "Encoding",
+    "package": "Package",
+    "positions": "Positions (in the cast model)",
+    "autocast": "bfloat16 autocast",
+    "cast": "`.bfloat16()`",
+    "medium": '"medium" float32',
+}
+
+#: Of every record that has a table: the fields of its rows that are shown, and their headings.
+COLUMNS: dict[str, dict[str, str]] = {
+    "precision-cpu": _PRECISION,
+    "precision-cuda": _PRECISION,
+    "speed-cpu": {
+        "case": "Case",
+        "lff_ms": "lff, ms",
+        "peer_ms": "Peer, ms",
+        "ratio": "lff / peer",
+        "ratio_interval": "95% interval",
+        "noise": "Peer / peer",
+        "noise_interval": "95% interval",
+    },
+    "import-time": {
+        "module": "Import",
+        "seconds": "Seconds",
+        "ratio": "Of `import torch`",
+        "loads": "Of the heavy modules, loads",
+    },
+}
+
+
+def save(name: str, record: dict[str, Any], root: Path = ROOT) -> None:
+    """Keeps what was measured, {"environment": ..., "rows": [...]}, and prints its table."""
+    path = root / RECORDS / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    print(markdown(name, record))
+
+
+def markdown(name: str, record: dict[str, Any]) -> str:
+    """A record as a table, and below it in small print how its numbers came about."""
+    columns = COLUMNS[name]
+    lines = [list(columns.values()), ["---"] * len(columns), *([_cell(row[key]) for key in columns] for row in record["rows"])]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{table}\n\n{_small_print(record['environment'])}"
+
+
+def _cell(value: object) -> str:
+    """What a table shows for a value: three digits, lists with commas, a dash where there is none."""
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value)) or "none"
+    return "-" if value is None else str(value)
+
+
+def _small_print(environment: dict[str, Any]) -> str:
+    versions = ", ".join(f"{package} {version}" for package, version in environment["versions"].items())
+    commit = environment["commit"] or "unknown"
+    return f"<sub>{environment['device']}; {versions}; commit {commit}; `{environment['command']}`</sub>"
+
+
+def filled(text: str, records: dict[str, dict[str, Any]]) -> str:
+    """A page with the table of every record between that record's markers."""
+    for name, record in records.items():
+        block = f"<!-- begin: {name} -->\n\n{markdown(name, record)}\n\n<!-- end: {name} -->"
+        text = re.sub(f"<!-- begin: {name} -->.*?<!-- end: {name} -->", lambda _, block=block: block, text, flags=re.DOTALL)
+    return text
+
+
+def problems(root: Path = ROOT) -> list[str]:
+    """Everything that keeps the docs from showing the records, a sentence each that begins with the file; none if all is well."""
+    found, records = [], _records(root)
+    for page in _pages(root):
+        text, file = page.read_text(encoding="utf-8"), page.relative_to(root)
+        for name in COLUMNS:
+            begins, ends = text.count(f"<!-- begin: {name} -->"), text.count(f"<!-- end: {name} -->")
+            if begins != ends:
+                found.append(f"{file}: {begins} begin and {ends} end markers of {name}")
+            elif begins and name not in records:
+                found.append(f"{file}: there is no record {RECORDS / name}.json")
+        if text != filled(text, records):
+            found.append(f"{file}: differs from {RECORDS}; run python benchmarks/tables.py")
+    return found
+
+
+def write(root: Path = ROOT) -> None:
+    """Brings every page up to date with the records there are."""
+    records = _records(root)
+    for page in _pages(root):
+        text = page.read_text(encoding="utf-8")
+        if (new := filled(text, records)) != text:
+            page.write_text(new, encoding="utf-8")
+
+
+def _records(root: Path) -> dict[str, dict[str, Any]]:
+    paths = {name: root / RECORDS / f"{name}.json" for name in COLUMNS}
+    return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
+
+
+def _pages(root: Path) -> list[Path]:
+    return [page for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))) if page.exists()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Put the tables of results/benchmarks into the docs.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a file differs")
+    if not parser.parse_args().check:
+        write()
+    if found := problems():
+        sys.exit("\n".join(found))
+
+
+if __name__ == "__main__":
+    main()
