@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
-HOOK := -p jaxtyping._pytest_plugin --jaxtyping-packages=lff,beartype.beartype
+HOOK := --jaxtyping-packages=lff,beartype.beartype
 .DEFAULT_GOAL := help
 
 help:
@@ -27,5 +27,11 @@ check: .venv/stamp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(MAKE) test
+
+docs: .venv/stamp
+	$(BIN)/python docs/make_api.py
+	$(BIN)/lff params > docs/parameters.md
+	$(BIN)/python benchmarks/tables.py
+	$(BIN)/python docs/ball_and_cross.py
 
 .PHONY: help test check docs

@@ -38,12 +38,32 @@ COLUMNS: dict[str, dict[str, str]] = {
         "noise": "Peer / peer",
         "noise_interval": "95% interval",
     },
+    "initial-scale": {
+        "extent": "Extent / gamma",
+        "algorithm_1": "Algorithm 1",
+        "layer_norm": "with LayerNorm",
+    },
     "import-time": {
         "module": "Import",
         "seconds": "Seconds",
         "ratio": "Of `import torch`",
         "loads": "Of the heavy modules, loads",
     },
+}
+
+
+#: Tables that show some rows of another record: its name, and the rows by their first column.
+SELECTED: dict[str, tuple[str, list[str]]] = {
+    "precision-summary": (
+        "precision-cpu",
+        [
+            "Learnable-Fourier+MLP",
+            "Sine-2D",
+            "LearnableFourierPositionalEncoding",
+            "PositionalEncoding1D",
+            "build_sincos2d_pos_embed",
+        ],
+    )
 }
 
 
@@ -57,7 +77,7 @@ def save(name: str, record: dict[str, Any], root: Path = ROOT) -> None:
 
 def markdown(name: str, record: dict[str, Any]) -> str:
     """A record as a table, and below it in small print how its numbers came about."""
-    columns = COLUMNS[name]
+    columns = COLUMNS[SELECTED[name][0] if name in SELECTED else name]
     lines = [list(columns.values()), ["---"] * len(columns), *([_cell(row[key]) for key in columns] for row in record["rows"])]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{table}\n\n{_small_print(record['environment'])}"
@@ -91,7 +111,7 @@ def problems(root: Path = ROOT) -> list[str]:
     found, records = [], _records(root)
     for page in _pages(root):
         text, file = page.read_text(encoding="utf-8"), page.relative_to(root)
-        for name in COLUMNS:
+        for name in (*COLUMNS, *SELECTED):
             begins, ends = text.count(f"<!-- begin: {name} -->"), text.count(f"<!-- end: {name} -->")
             if begins != ends:
                 found.append(f"{file}: {begins} begin and {ends} end markers of {name}")
@@ -113,7 +133,12 @@ def write(root: Path = ROOT) -> None:
 
 def _records(root: Path) -> dict[str, dict[str, Any]]:
     paths = {name: root / RECORDS / f"{name}.json" for name in COLUMNS}
-    return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
+    records = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
+    for name, (source, rows) in SELECTED.items():
+        if source in records:
+            first = next(iter(COLUMNS[source]))
+            records[name] = {**records[source], "rows": [row for row in records[source]["rows"] if row[first] in rows]}
+    return records
 
 
 def _pages(root: Path) -> list[Path]:

@@ -38,6 +38,6 @@ def relative_error() -> Callable[[Tensor, Tensor], float]:
 
     def error(output: Tensor, reference: Tensor) -> float:
         centred = reference - reference.mean(0)
-        return float((output.double() - reference).norm() / centred.norm())
+        return ((output.detach().double() - reference).norm() / centred.norm()).item()
 
     return error

@@ -40,7 +40,9 @@ class Encoding(nn.Module, ABC):
             raise ValueError(f"positions must have shape [..., {self.coords}] (coords), got {tuple(positions.shape)}")
         if positions.dtype == torch.bool or positions.is_complex():
             raise ValueError(f"positions must be real numbers, got {positions.dtype}")
-        return self.encode(positions).to(self._output_dtype(positions.device.type))
+        out = self.encode(positions)
+        # A smaller dtype comes from layers that have it, by autocast or FSDP2's mixed precision: it is what nn.Linear would give.
+        return out.to(self._output_dtype(positions.device.type)) if out.dtype in (torch.float32, torch.float64) else out
 
     def _output_dtype(self, device: str) -> torch.dtype:
         dtype = self.like.dtype

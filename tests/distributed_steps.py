@@ -1,0 +1,83 @@
+"""Run by tests/test_distributed.py in two processes: training steps under DDP and FSDP2."""
+
+import copy
+import sys
+
+import torch
+from torch import distributed, nn
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+
+import lff
+from conftest import small
+
+
+def ddp() -> None:
+    """Every method: two steps, so that an unused parameter would be noticed, and gradients that are the mean over processes."""
+    rank = distributed.get_rank()
+    for name in lff.METHODS:
+        encode, positions = small(name)
+        grad = torch.randn(20, encode.depth)
+        if not list(encode.parameters()):
+            continue
+        alone = copy.deepcopy(encode)
+        (alone(positions) * grad).sum().div(2).backward()
+        both = DistributedDataParallel(encode)
+        for _ in range(2):
+            both.zero_grad()
+            mine = slice(rank * 10, rank * 10 + 10)
+            (both(positions[mine]) * grad[mine]).sum().backward()
+        for (key, ours), theirs in zip(encode.named_parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(ours.grad, theirs.grad, msg=lambda m, key=key: f"{name} {key}: {m}")  # noqa: B023
+
+
+class Model(nn.Module):
+    def __init__(self, encode: lff.Encoding) -> None:
+        super().__init__()
+        self.encode, self.head = encode, nn.Linear(encode.depth, 3)
+
+    def forward(self, positions: torch.Tensor) -> torch.Tensor:
+        return self.head(self.encode(positions))
+
+
+def fsdp() -> None:
+    """A bfloat16 model whose exact weights are shard groups of their own: the same outputs as unsharded, float32 frequencies."""
+    positions = 1000 + torch.arange(40).reshape(20, 2)
+    for encode in (lff.LearnableFourier(2, 32, layer_norm=True), lff.MLP(2, 32), lff.FourierFeatures(2, 32)):
+        model = Model(encode).bfloat16()
+        expected = model(positions).detach()
+        for module in model.modules():
+            if isinstance(module, lff.ExactEncoding):
+                fully_shard(module)
+        fully_shard(model)
+        out = model(positions)
+        torch.testing.assert_close(out, expected)
+        out.sum().backward()
+        for name, parameter in model.named_parameters():
+            assert isinstance(parameter, DTensor)
+            exact = name.split(".")[-1] in ("w_r", "w_1", "b_1")
+            assert parameter.dtype == (torch.float32 if exact else torch.bfloat16), name
+            assert parameter.grad is not None, name
+
+
+def mixed() -> None:
+    """A float32 model under a bfloat16 policy: exact weights in a float32 group, and integer positions, which FSDP leaves be."""
+    positions = 1000 + torch.arange(40).reshape(20, 2)
+    model = Model(lff.LearnableFourier(2, 32))
+    expected = model(positions).detach()
+    for module in model.modules():
+        if isinstance(module, lff.ExactEncoding):
+            fully_shard(module)
+    fully_shard(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
+    out = model(positions)
+    assert out.dtype == torch.bfloat16
+    assert (out.float() - expected).norm() < 0.02 * (expected - expected.mean(0)).norm()
+    out.sum().backward()
+
+
+if __name__ == "__main__":
+    distributed.init_process_group("gloo")
+    torch.manual_seed(0)
+    {"ddp": ddp, "fsdp": fsdp, "mixed": mixed}[sys.argv[1]]()
+    distributed.destroy_process_group()
