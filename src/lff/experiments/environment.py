@@ -32,13 +32,17 @@ def _relative(program: str) -> str:
 
 
 def _commit() -> str:
-    """The commit of the checkout that this package lies in, with "+" where tracked files differ from it; empty outside of one."""
+    """The commit of the checkout that this package lies in, with "+" where its code differs from it; empty outside of one."""
 
     def git(*words: str) -> str:
         run = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
         return run.stdout.strip()
 
-    return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+    # Records and the pages made from them change with every run: they are not what was measured.
+    changed = git(
+        "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)results", ":(top,exclude,glob)**/*.md"
+    )
+    return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
 
 
 def _version(package: str) -> str:
