@@ -1,6 +1,7 @@
 """What a number needs beside it to be believed: the command, the commit, the versions, the device."""
 
 import importlib.metadata
+import os
 import platform
 import subprocess
 import sys
@@ -32,7 +33,10 @@ def _relative(program: str) -> str:
 
 
 def _commit() -> str:
-    """The commit of the checkout that this package lies in, with "+" where its code differs from it; empty outside of one."""
+    """The commit of the checkout that this package lies in, with "+" where its code differs from it.
+
+    A machine that has the files without the repository is told by the variable LFF_COMMIT.
+    """
 
     def git(*words: str) -> str:
         run = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
@@ -42,7 +46,7 @@ def _commit() -> str:
     changed = git(
         "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)results", ":(top,exclude,glob)**/*.md"
     )
-    return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+    return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "") or os.environ.get("LFF_COMMIT", "")
 
 
 def _version(package: str) -> str:
