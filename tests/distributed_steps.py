@@ -5,6 +5,7 @@ import sys
 
 import torch
 from torch import distributed, nn
+from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
@@ -43,14 +44,14 @@ class Model(nn.Module):
 
 def fsdp() -> None:
     """A bfloat16 model whose exact weights are shard groups of their own: the same outputs as unsharded, float32 frequencies."""
-    positions = 1000 + torch.arange(40).reshape(20, 2)
+    positions, mesh = 1000 + torch.arange(40).reshape(20, 2), init_device_mesh("cpu", (2,))
     for encode in (lff.LearnableFourier(2, 32, layer_norm=True), lff.MLP(2, 32), lff.FourierFeatures(2, 32)):
         model = Model(encode).bfloat16()
         expected = model(positions).detach()
         for module in model.modules():
             if isinstance(module, lff.ExactEncoding):
-                fully_shard(module)
-        fully_shard(model)
+                fully_shard(module, mesh=mesh)
+        fully_shard(model, mesh=mesh)
         out = model(positions)
         torch.testing.assert_close(out, expected)
         out.sum().backward()
@@ -63,13 +64,13 @@ def fsdp() -> None:
 
 def mixed() -> None:
     """A float32 model under a bfloat16 policy: exact weights in a float32 group, and integer positions, which FSDP leaves be."""
-    positions = 1000 + torch.arange(40).reshape(20, 2)
+    positions, mesh = 1000 + torch.arange(40).reshape(20, 2), init_device_mesh("cpu", (2,))
     model = Model(lff.LearnableFourier(2, 32))
     expected = model(positions).detach()
     for module in model.modules():
         if isinstance(module, lff.ExactEncoding):
-            fully_shard(module)
-    fully_shard(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
+            fully_shard(module, mesh=mesh)
+    fully_shard(model, mesh=mesh, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))
     out = model(positions)
     assert out.dtype == torch.bfloat16
     assert (out.float() - expected).norm() < 0.02 * (expected - expected.mean(0)).norm()

@@ -55,6 +55,7 @@ def test_gradients_keep_their_phases_with_tf32(how: str) -> None:
         assert (ours.double() - exact).norm() <= LIMIT * exact.norm()
 
 
+@pytest.mark.filterwarnings("default")
 @pytest.mark.usefixtures("_tf32")
 @pytest.mark.parametrize("name", ["Learnable-Fourier+MLP", "Sine-2D", "MD-Sine"])
 def test_compiled_for_a_gpu_it_stays_exact(name: str, relative_error: Callable[[Tensor, Tensor], float]) -> None:
