@@ -25,6 +25,17 @@ _PRECISION = {
     "medium": '"medium" float32',
 }
 
+_RESIZE = {
+    "how": "Positions from",
+    "error": "Fit error, %",
+    "64x64": "64x64, trained",
+    "48x48": "48x48",
+    "80x80": "80x80",
+    "96x96": "96x96",
+    "128x128": "128x128",
+    "64x96": "64x96",
+}
+
 #: Of every record that has a table: the fields of its rows that are shown, and their headings.
 COLUMNS: dict[str, dict[str, str]] = {
     "precision-cpu": _PRECISION,
@@ -49,6 +60,8 @@ COLUMNS: dict[str, dict[str, str]] = {
         "ratio": "Of `import torch`",
         "loads": "Of the heavy modules, loads",
     },
+    "resize-cpu": _RESIZE,
+    "resize-cuda": _RESIZE,
 }
 
 

@@ -1,5 +1,10 @@
 """Positional encodings for Transformers over positions with any number of coordinates."""
 
+from lff.adapters import load_swapped as load_swapped
+from lff.adapters import swap as swap
+from lff.adapters import unswap as unswap
+from lff.adapters.fit import fit as fit
+from lff.adapters.legacy import load_legacy as load_legacy
 from lff.encodings import METHODS as METHODS
 from lff.encodings import build as build
 from lff.encodings.embedding import Embed as Embed

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Sequence
 from numbers import Integral
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -10,6 +11,8 @@ from torch import Tensor
 
 def whole(name: str, value: object, *, least: int = 1) -> int:
     """An integer of at least `least`; True and 3.0 are refused, since they are more often a slip than a size."""
+    if isinstance(value, torch.SymInt):  # a size that is left open while a model is exported
+        return cast(int, value)
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)

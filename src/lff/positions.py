@@ -40,17 +40,23 @@ def grid(
 
 
 def grid_from_mask(
-    mask: Bool[Tensor, "*batch_size"], *, dims: int = 2, normalize: bool = False, first: int | float | None = None
+    mask: Bool[Tensor, "*batch_size"],
+    *,
+    dims: int = 2,
+    normalize: bool = False,
+    first: int | float | None = None,
+    eps: float = 0.0,
 ) -> Float[Tensor, "*batch_size dims"]:
     """The position of every cell of padded images, counted over the valid cells alone, as DETR does it.
 
-    DETR counts from 1 and measures in turns: `2 * math.pi * grid_from_mask(mask, normalize=True, first=1)`.
+    DETR counts from 1 and measures in turns: `2 * math.pi * grid_from_mask(mask, normalize=True, first=1, eps=1e-6)`.
 
     Args:
         mask: True where an image is, False where it was padded: [..., height, width].
         dims: how many of the mask's last axes are coordinates: 1 for padded sequences, 3 for video.
         normalize: divide by the number of valid cells in the same column or row.
         first: where the first valid cell lies, as in `grid`.
+        eps: added to the number that is divided by.
     """
     if mask.dtype != torch.bool or mask.ndim < arguments.whole("dims", dims):
         raise ValueError(f"mask must be a bool tensor with at least dims={dims} axes, got {mask.dtype} {tuple(mask.shape)}")
@@ -60,7 +66,7 @@ def grid_from_mask(
         counted = mask.cumsum(dim, dtype=torch.float32)
         # Padding before the first valid cell would be at -1: it is put on that cell, so that a table can be asked for it too.
         axis = (counted - 1).clamp(min=0) + first
-        axes.append(axis / counted.narrow(dim, -1, 1).clamp(min=1) if normalize else axis)
+        axes.append(axis / (counted.narrow(dim, -1, 1).clamp(min=1) + eps) if normalize else axis)
     return torch.stack(axes, dim=-1)
 
 

@@ -11,7 +11,7 @@ from lff.experiments.environment import environment
 def test_a_record_names_commit_versions_device_and_seeds() -> None:
     record = environment(seeds=[0, 1])
     assert json.loads(json.dumps(record)) == record
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
     assert head.stdout.startswith(record["commit"].rstrip("+"))
     assert record["versions"]["torch"] == torch.__version__.split("+")[0] or record["versions"]["torch"] == torch.__version__
     assert record["device"].startswith("CPU: ")

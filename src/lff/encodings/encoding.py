@@ -1,14 +1,18 @@
 """What every encoding is: a function of positions, checked, and with outputs of the dtype that `nn.Linear` would give."""
 
 import functools
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self, cast
 
 import torch
 from jaxtyping import Float, Num, Shaped
 from torch import Tensor, nn
 
 from lff import arguments
+from lff.encodings import pretrained
 
 
 class Encoding(nn.Module, ABC):
@@ -22,8 +26,16 @@ class Encoding(nn.Module, ABC):
     """
 
     like: Tensor
+    #: What the encoding was made with, by name; `save_pretrained` writes it down.
+    arguments: dict[str, Any]
     #: Root mean square of the output's elements at initialisation; what is put on top of an encoding sets its weights by it.
     rms: float = 1.0
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        self = super().__new__(cls)
+        # Here, where every class's own arguments are seen, and partially, since copies are made without any.
+        object.__setattr__(self, "arguments", dict(inspect.signature(cls).bind_partial(*args, **kwargs).arguments))
+        return self
 
     def __init__(self, coords: int, depth: int) -> None:
         super().__init__()
@@ -48,6 +60,15 @@ class Encoding(nn.Module, ABC):
         dtype = self.like.dtype
         # As for nn.Linear, autocast decides where it is on, and leaves float64 alone.
         return torch.get_autocast_dtype(device) if _autocast(device) and dtype != torch.float64 else dtype
+
+    def save_pretrained(self, directory: str | Path) -> None:
+        """Writes `model.safetensors` and `config.json` into a directory."""
+        pretrained.save(self, directory)
+
+    @classmethod
+    def from_pretrained(cls, directory: str | Path) -> Self:
+        """Reads what `save_pretrained` wrote: `lff.Encoding.from_pretrained(directory)`, or any class that it is one of."""
+        return cast(Self, pretrained.load(cls, directory))
 
     def extra_repr(self) -> str:
         return f"{self.coords} -> {self.depth}"

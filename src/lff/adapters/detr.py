@@ -1,0 +1,119 @@
+"""transformers' DETR, Conditional DETR, Deformable DETR and RT-DETR: the module that makes their positions is replaced.
+
+They add its output to the queries and keys of every encoder layer (RT-DETR: of its one attention layer), and to the keys of
+cross-attention.
+"""
+
+from typing import Any
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from lff.adapters.host import Options, Swapped, Trained, check, moved, settle
+from lff.encodings.encoding import Encoding
+from lff.positions import grid, grid_from_mask
+
+
+class MaskPositions(nn.Module, Swapped):
+    """Encodes the cells of padded feature maps, once for the batch where no image is padded.
+
+    Args:
+        encoding: of (row, col).
+        normalize: give the encoding (0, 1] as DETR counts it, the host's own way; otherwise cells from 0.
+        host: what it replaces, kept for the way back.
+    """
+
+    def __init__(self, encoding: Encoding, *, normalize: bool, host: nn.Module) -> None:
+        super().__init__()
+        self.encoding, self.normalize, self.first = encoding, normalize, _first(host)
+        self._host = (host,)  # in a tuple, so that it is no submodule
+
+    def encode(self, mask: Bool[Tensor, "batch height width"]) -> Float[Tensor, "batch height width depth"]:
+        """One encoding for all images unless a mask differs, which only its data shows."""
+        alone = len(mask) > 1 and not torch.compiler.is_compiling() and bool(mask.all())
+        encoded: Tensor = self.encoding(_positions(mask[:1] if alone else mask, self.normalize, self.first))
+        return encoded.expand(len(mask), -1, -1, -1)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Float[Tensor, "batch depth height width"]:
+        """transformers 5 gives shape, device, dtype and mask; transformers 4 gives the feature map or pixels, and the mask."""
+        if "shape" in kwargs:
+            shape, device, dtype, mask = kwargs["shape"], kwargs["device"], kwargs["dtype"], kwargs.get("mask")
+        else:
+            like = args[0] if args else kwargs["pixel_values"]
+            mask = args[1] if len(args) > 1 else kwargs.get("pixel_mask", kwargs.get("mask"))
+            shape, device, dtype = like.shape, like.device, like.dtype
+        if mask is None:
+            whole = torch.ones(1, *shape[-2:], dtype=torch.bool, device=device)
+            encoded = self.encode(whole).expand(shape[0], -1, -1, -1)
+        else:
+            encoded = self.encode(mask.bool())
+        return rearrange(encoded.to(dtype), "b h w d -> b d h w")
+
+    def undo(self, parent: nn.Module, name: str) -> None:
+        (host,) = self._host
+        setattr(parent, name, moved(host, next(parent.parameters())))
+
+
+class MapPositions(MaskPositions):
+    """The same for RT-DETR, which has no mask and wants [1, cells, depth]."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Float[Tensor, "1 cells depth"]:
+        size = (kwargs["height"], kwargs["width"])
+        encoded: Tensor = self.encoding(grid(size, normalize=self.normalize, device=kwargs["device"]))
+        return rearrange(encoded.to(kwargs["dtype"]), "h w d -> 1 (h w) d")
+
+
+def trained(model: nn.Module, name: str, options: Options) -> Trained:
+    """What the host makes of a 32 x 32 map without padding."""
+    host = model.get_submodule(name)
+    normalize = _normalize(host, options)
+    size = torch.Size((1, _depth(host), 32, 32))
+    like = next(model.parameters())
+    mask = torch.ones(1, 32, 32, dtype=torch.bool, device=like.device)
+    with torch.no_grad():
+        if _is_map(host):
+            table = host(width=32, height=32, device=like.device, dtype=torch.float32)
+            positions = grid((32, 32), normalize=normalize, device=like.device)
+            return Trained(positions, rearrange(table, "1 (h w) d -> h w d", h=32))
+        table = host(shape=size, device=like.device, dtype=torch.float32, mask=mask)
+    return Trained(_positions(mask, normalize, _first(host))[0], rearrange(table, "1 d h w -> h w d"))
+
+
+def put(model: nn.Module, name: str, encoding: Encoding, options: Options) -> None:
+    """Puts the encoding in place of the module `name` of `model`."""
+    host = model.get_submodule(name)
+    check(encoding, depth=_depth(host), coords=2, host=type(host).__name__)
+    kind = MapPositions if _is_map(host) else MaskPositions
+    parent, _, attribute = name.rpartition(".")
+    position = kind(settle(encoding, model), normalize=_normalize(host, options), host=host)
+    setattr(model.get_submodule(parent), attribute, position)
+
+
+def _positions(mask: Bool[Tensor, "batch height width"], normalize: bool, first: float) -> Float[Tensor, "batch height width 2"]:
+    """(0, 1] as the host counts it, or cells from 0."""
+    return grid_from_mask(mask, normalize=True, first=first, eps=1e-6) if normalize else grid_from_mask(mask)
+
+
+def _first(host: nn.Module) -> float:
+    """DETR puts a normalised cell at its far edge, Deformable DETR at its centre."""
+    return 0.5 if "Deformable" in type(host).__name__ else 1.0
+
+
+def _is_map(host: nn.Module) -> bool:
+    return type(host).__name__ == "RTDetrSinePositionEmbedding"
+
+
+def _normalize(host: nn.Module, options: Options) -> bool:
+    """By default as the host has it: DETR's sines are normalised, its tables and RT-DETR's sines are not."""
+    return bool(getattr(host, "normalize", False)) if options.normalize is None else options.normalize
+
+
+def _depth(host: Any) -> int:
+    if _is_map(host):
+        return int(host.embed_dim)
+    per_axis = (
+        host.row_embeddings.embedding_dim if hasattr(host, "row_embeddings") else getattr(host, "num_position_features", None)
+    )
+    return 2 * int(per_axis if per_axis is not None else host.embedding_dim)  # embedding_dim: transformers 4
