@@ -60,7 +60,7 @@ class Choice(NamedTuple):
         return f"gamma {self.gamma:g}, hidden {self.hidden}" + ("" if self.steps is None else f", {self.steps} steps")
 
 
-CHOICES = (*(Choice(gamma, hidden) for gamma in (2.0, 4.0, 8.0) for hidden in (32, 128, 192)), Choice(4.0, 128, steps=0))
+CHOICES = (*(Choice(gamma, hidden) for gamma in (2.0, 4.0, 8.0) for hidden in (32, 128, 256)), Choice(4.0, 128, steps=0))
 
 
 class Trained(NamedTuple):
