@@ -8,6 +8,7 @@ HOOK := --jaxtyping-packages=lff,beartype.beartype
 help:
 	@echo "make test    the tests, as CI runs them"
 	@echo "make check   what a change must pass: format, lint, types, layers, tests"
+	@echo "make compat  the adapters against other versions of transformers and timm"
 	@echo "make docs    remake the pages and tables that come from docstrings and run records"
 
 .venv/stamp: pyproject.toml constraints.txt
@@ -34,4 +35,8 @@ docs: .venv/stamp
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python docs/ball_and_cross.py
 
-.PHONY: help test check docs
+compat: .venv/stamp
+	$(BIN)/python benchmarks/compat.py
+	$(BIN)/python benchmarks/tables.py
+
+.PHONY: help test check docs compat

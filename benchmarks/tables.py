@@ -54,6 +54,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "algorithm_1": "Algorithm 1",
         "layer_norm": "with LayerNorm",
     },
+    "compat": {"version": "Version", "hosts": "Hosts where all four hold", "failing": "Otherwise"},
     "import-time": {
         "module": "Import",
         "seconds": "Seconds",
@@ -68,7 +69,7 @@ COLUMNS: dict[str, dict[str, str]] = {
 #: Tables that show some rows of another record: its name, and the rows by their first column.
 SELECTED: dict[str, tuple[str, list[str]]] = {
     "precision-summary": (
-        "precision-cpu",
+        "precision-cuda",
         [
             "Learnable-Fourier+MLP",
             "Sine-2D",

@@ -20,6 +20,9 @@ CHAPTERS = {
     "lff.encodings": "The paper's row names",
     "lff.encodings.regularizer": "The regulariser",
     "lff.positions": "Positions",
+    "lff.adapters": "Adapters",
+    "lff.adapters.fit": "Fitting a table",
+    "lff.adapters.legacy": "Weights of other implementations",
     "lff.encodings.encoding": "What every encoding is",
 }
 

@@ -33,6 +33,25 @@ def ddp() -> None:
             torch.testing.assert_close(ours.grad, theirs.grad, msg=lambda m, key=key: f"{name} {key}: {m}")  # noqa: B023
 
 
+def swapped() -> None:
+    """A host with an encoding of ours: two steps, and the same gradients on both processes."""
+    import transformers
+
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = transformers.ViTConfig(image_size=16, patch_size=8, **sizes)
+    encoding = lff.LearnableFourier(2, 32)
+    model = lff.swap(transformers.ViTForImageClassification(config), encoding)
+    both = DistributedDataParallel(model)
+    for _ in range(2):
+        both.zero_grad()
+        both(torch.randn(2, 3, 16, 24)).logits.square().sum().backward()
+    for name, parameter in encoding.named_parameters():
+        gradients = [torch.empty_like(parameter.grad) for _ in range(2)]
+        distributed.all_gather(gradients, parameter.grad)
+        assert gradients[0].any(), name
+        assert torch.equal(*gradients), name
+
+
 class Model(nn.Module):
     def __init__(self, encode: lff.Encoding) -> None:
         super().__init__()
@@ -80,5 +99,5 @@ def mixed() -> None:
 if __name__ == "__main__":
     distributed.init_process_group("gloo")
     torch.manual_seed(0)
-    {"ddp": ddp, "fsdp": fsdp, "mixed": mixed}[sys.argv[1]]()
+    {"ddp": ddp, "swapped": swapped, "fsdp": fsdp, "mixed": mixed}[sys.argv[1]]()
     distributed.destroy_process_group()

@@ -27,5 +27,5 @@ def test_public_names_are_those_of_the_design() -> None:
     import lff
 
     names = "LearnableFourier FourierFeatures Sine MultiDimSine Embed MLP Grouped Modulated build METHODS"
-    names += " grid grid_from_mask boxes KLRegularizer"
+    names += " grid grid_from_mask boxes KLRegularizer swap unswap fit"
     assert [name for name in names.split() if not hasattr(lff, name)] == []

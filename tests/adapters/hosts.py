@@ -92,6 +92,8 @@ def resnet(features: list[str]) -> transformers.ResNetConfig:
 def detr(kind: str, **options: Any) -> nn.Module:
     config = getattr(transformers, f"{kind}Config")(
         use_timm_backbone=False,
+        use_pretrained_backbone=False,
+        backbone=None,
         backbone_config=resnet(["stage2", "stage3", "stage4"] if kind == "DeformableDetr" else ["stage4"]),
         d_model=32,
         encoder_layers=1,

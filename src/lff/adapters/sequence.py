@@ -85,6 +85,10 @@ class SwappedBert(_Embeddings, BertEmbeddings):
         )
         return out
 
+    def undo(self, parent: nn.Module, name: str) -> None:
+        self._buffers["token_type_ids"] = self.__dict__.pop("_types").to(self.position_ids.device)
+        super().undo(parent, name)
+
 
 def trained(model: nn.Module, name: str, options: Options) -> Trained:
     """The host's table at every number that it has a row for."""
@@ -108,6 +112,8 @@ def put(model: nn.Module, name: str, encoding: Encoding, options: Options) -> No
     kind = SwappedBert if isinstance(embeddings, BertEmbeddings) else SwappedReformer
     kind.change(embeddings, ["position_embeddings"])
     embeddings.position = position
+    if kind is SwappedBert:  # transformers 4 cuts the types of all tokens from a buffer as long as the table was, if it is there
+        embeddings.__dict__["_types"] = embeddings._buffers.pop("token_type_ids")
 
 
 def _length(embeddings: Any) -> int:
