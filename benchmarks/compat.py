@@ -19,7 +19,7 @@ import tables
 from lff.experiments.environment import environment
 
 ROOT = Path(__file__).parent.parent
-VERSIONS = {"transformers": ("4.57.6", "5.0.0", "5.8.0", "5.17.0", "5.22.2"), "timm": ("1.0.15", "1.0.20", "1.0.26", "1.0.30")}
+VERSIONS = {"transformers": ("4.57.6", "5.0.0", "5.8.0", "5.17.0", "5.22.2"), "timm": ("1.0.15", "1.0.20", "1.0.30")}
 CLAIMS = ("changes_no_bit", "reaches_every_parameter", "twice_the_height", "what_it_was")
 
 

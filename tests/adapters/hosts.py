@@ -1,5 +1,6 @@
 """Small models of every host, with random weights: how to make one, what goes in, what to read, its own encoding."""
 
+import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,11 +78,13 @@ class ColumnsFirst(lff.Encoding):
 
 
 class RTDetrSine(lff.Encoding):
-    """RT-DETR's sines to the bit: float64, the sines of an axis before its cosines."""
+    """RT-DETR's sines to the bit: in float64 by now, the sines of an axis before its cosines."""
 
     def encode(self, positions: Tensor) -> Tensor:
-        omega = 1.0 / 10000.0 ** (torch.arange(self.depth // 4, dtype=torch.float64) / (self.depth // 4))
-        row, col = (positions.double()[..., i, None] * omega for i in range(2))
+        modeling = importlib.import_module("transformers.models.rt_detr.modeling_rt_detr")
+        dtype = torch.float64 if hasattr(modeling, "build_2d_sinusoidal_position_embedding") else torch.float32
+        omega = 1.0 / 10000.0 ** (torch.arange(self.depth // 4, dtype=dtype) / (self.depth // 4))
+        row, col = (positions.to(dtype)[..., i, None] * omega for i in range(2))
         return torch.cat([row.sin(), row.cos(), col.sin(), col.cos()], dim=-1)
 
 

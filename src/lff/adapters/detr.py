@@ -4,6 +4,7 @@ They add its output to the queries and keys of every encoder layer (RT-DETR: of 
 cross-attention.
 """
 
+import inspect
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ class MaskPositions(nn.Module, Swapped):
 
     def __init__(self, encoding: Encoding, *, normalize: bool, host: nn.Module) -> None:
         super().__init__()
-        self.encoding, self.normalize, self.first = encoding, normalize, _first(host)
+        self.encoding, self.normalize, self.first, self.flat = encoding, normalize, _first(host), _flat(host)
         self._host = (host,)  # in a tuple, so that it is no submodule
 
     def encode(self, mask: Bool[Tensor, "batch height width"]) -> Float[Tensor, "batch height width depth"]:
@@ -36,8 +37,11 @@ class MaskPositions(nn.Module, Swapped):
         encoded: Tensor = self.encoding(_positions(mask[:1] if alone else mask, self.normalize, self.first))
         return encoded.expand(len(mask), -1, -1, -1)
 
-    def forward(self, *args: Any, **kwargs: Any) -> Float[Tensor, "batch depth height width"]:
-        """transformers 5 gives shape, device, dtype and mask; transformers 4 gives the feature map or pixels, and the mask."""
+    def forward(self, *args: Any, **kwargs: Any) -> Float[Tensor, "..."]:
+        """[batch, depth, height, width], or [batch, cells, depth] where that is what the host's own module gives.
+
+        transformers 5 gives shape, device, dtype and mask; transformers 4 gives the feature map or pixels, and the mask.
+        """
         if "shape" in kwargs:
             shape, device, dtype, mask = kwargs["shape"], kwargs["device"], kwargs["dtype"], kwargs.get("mask")
         else:
@@ -49,7 +53,7 @@ class MaskPositions(nn.Module, Swapped):
             encoded = self.encode(whole).expand(shape[0], -1, -1, -1)
         else:
             encoded = self.encode(mask.bool())
-        return rearrange(encoded.to(dtype), "b h w d -> b d h w")
+        return rearrange(encoded.to(dtype), "b h w d -> b (h w) d" if self.flat else "b h w d -> b d h w")
 
     def undo(self, parent: nn.Module, name: str) -> None:
         (host,) = self._host
@@ -69,16 +73,39 @@ def trained(model: nn.Module, name: str, options: Options) -> Trained:
     """What the host makes of a 32 x 32 map without padding."""
     host = model.get_submodule(name)
     normalize = _normalize(host, options)
-    size = torch.Size((1, _depth(host), 32, 32))
-    like = next(model.parameters())
-    mask = torch.ones(1, 32, 32, dtype=torch.bool, device=like.device)
-    with torch.no_grad():
-        if _is_map(host):
-            table = host(width=32, height=32, device=like.device, dtype=torch.float32)
-            positions = grid((32, 32), normalize=normalize, device=like.device)
-            return Trained(positions, rearrange(table, "1 (h w) d -> h w d", h=32))
-        table = host(shape=size, device=like.device, dtype=torch.float32, mask=mask)
-    return Trained(_positions(mask, normalize, _first(host))[0], rearrange(table, "1 d h w -> h w d"))
+    device = next(model.parameters()).device
+    mask = torch.ones(1, 32, 32, dtype=torch.bool, device=device)
+    table = _own(host, mask)
+    if _is_map(host):
+        return Trained(grid((32, 32), normalize=normalize, device=device), table)
+    return Trained(_positions(mask, normalize, _first(host))[0], table)
+
+
+@torch.no_grad()
+def _own(host: nn.Module, mask: Bool[Tensor, "1 height width"]) -> Float[Tensor, "height width depth"]:
+    """What the host's own module gives, whatever it is called with and whichever way round it answers."""
+    _, height, width = mask.shape
+    if _is_map(host):
+        table: Tensor = host(width=width, height=height, device=mask.device, dtype=torch.float32)
+        return rearrange(table, "1 (h w) d -> h w d", h=height)
+    table = _called(host, mask)
+    return rearrange(table, "1 (h w) d -> h w d", h=height) if table.ndim == 3 else rearrange(table, "1 d h w -> h w d")
+
+
+def _called(host: nn.Module, mask: Bool[Tensor, "1 height width"]) -> Tensor:
+    shape = torch.Size((1, _depth(host), *mask.shape[1:]))
+    if "shape" in inspect.signature(host.forward).parameters:
+        table: Tensor = host(shape=shape, device=mask.device, dtype=torch.float32, mask=mask)
+    else:
+        table = host(torch.zeros(shape, device=mask.device), mask)
+    return table
+
+
+@torch.no_grad()
+def _flat(host: nn.Module) -> bool:
+    """Whether the host's module gives cells in a row, as some versions of transformers 5 do, or a map."""
+    device = next((p.device for p in host.parameters()), torch.device("cpu"))
+    return not _is_map(host) and _called(host, torch.ones(1, 2, 3, dtype=torch.bool, device=device)).ndim == 3
 
 
 def put(model: nn.Module, name: str, encoding: Encoding, options: Options) -> None:
