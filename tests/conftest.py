@@ -2,11 +2,16 @@
 
 from collections.abc import Callable
 
+import hypothesis
 import pytest
 import torch
 from torch import Tensor
 
 import lff
+
+# A busy machine is slow, not wrong; and a failure that was found once is to be found again.
+hypothesis.settings.register_profile("lff", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("lff")
 
 EXTENT, DEPTH = 8, 48
 
