@@ -1,10 +1,11 @@
 """Runs the four first tests of every host against other versions of transformers and timm, and writes down what each gave.
 
-    python benchmarks/compat.py        or `make compat`
+    python benchmarks/compat.py [transformers] [timm]        or `make compat`
 
 Each version is installed into a folder of its own, in front of the environment's. A quarter of an hour on 2 cores.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -36,7 +37,7 @@ def outcomes(package: str, folder: Path) -> dict[str, str]:
     hosts = "timm" if package == "timm" else "not timm"
     subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"),
+            *(sys.executable, "-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider", f"--junitxml={report}"),
             *("tests/adapters/test_hosts.py", "-k", f"({' or '.join(CLAIMS)}) and {hosts}"),
         ],
         cwd=ROOT,
@@ -57,22 +58,28 @@ def outcomes(package: str, folder: Path) -> dict[str, str]:
     return {host: failures[0] if failures else "yes" for host, failures in sorted(found.items()) if host}
 
 
+def kept(packages: list[str]) -> list[dict[str, Any]]:
+    """The rows of the last record that belong to packages which are not run now, each with the commit it was made at."""
+    path = ROOT / tables.RECORDS / "compat.json"
+    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"rows": []}
+    rows = [row for row in record["rows"] if row["version"].split()[0] not in packages]
+    return [{"commit": record["environment"]["commit"], **row} for row in rows]
+
+
 def main() -> None:
-    results: dict[str, dict[str, str]] = {}
-    for package, versions in VERSIONS.items():
-        for version in versions:
+    packages = sys.argv[1:] or list(VERSIONS)
+    rows = kept(packages)
+    for package in packages:
+        for version in VERSIONS[package]:
             with tempfile.TemporaryDirectory() as folder:
                 install(package, version, Path(folder))
-                results[f"{package} {version}"] = outcomes(package, Path(folder))
-            held = sum(outcome == "yes" for outcome in results[f"{package} {version}"].values())
-            print(f"{package} {version}: {held} of {len(results[f'{package} {version}'])} hosts", flush=True)
-    rows: list[dict[str, Any]] = []
-    for name, hosts in results.items():
-        failing = [f"{host}: {why}" for host, why in hosts.items() if why != "yes"]
-        rows.append(
-            {"version": name, "hosts": f"{len(hosts) - len(failing)} of {len(hosts)}", "failing": failing, "outcomes": hosts}
-        )
-    tables.save("compat", {"environment": environment(), "rows": rows})
+                hosts = outcomes(package, Path(folder))
+            failing = [f"{host}: {why}" for host, why in hosts.items() if why != "yes"]
+            held = f"{len(hosts) - len(failing)} of {len(hosts)}"
+            print(f"{package} {version}: {held} hosts", flush=True)
+            made = {"commit": environment()["commit"], "outcomes": hosts}
+            rows.append({"version": f"{package} {version}", "hosts": held, "failing": failing, **made})
+    tables.save("compat", {"environment": environment(), "rows": sorted(rows, key=lambda row: row["version"], reverse=True)})
 
 
 if __name__ == "__main__":
