@@ -5,7 +5,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any
 
 import torch
 from jaxtyping import Float, Num, Shaped
@@ -31,7 +31,7 @@ class Encoding(nn.Module, ABC):
     #: Root mean square of the output's elements at initialisation; what is put on top of an encoding sets its weights by it.
     rms: float = 1.0
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)
         # Here, where every class's own arguments are seen, and partially, since copies are made without any.
         object.__setattr__(self, "arguments", dict(inspect.signature(cls).bind_partial(*args, **kwargs).arguments))
@@ -66,9 +66,9 @@ class Encoding(nn.Module, ABC):
         pretrained.save(self, directory)
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path) -> Self:
+    def from_pretrained(cls, directory: str | Path) -> Any:
         """Reads what `save_pretrained` wrote: `lff.Encoding.from_pretrained(directory)`, or any class that it is one of."""
-        return cast(Self, pretrained.load(cls, directory))
+        return pretrained.load(cls, directory)
 
     def extra_repr(self) -> str:
         return f"{self.coords} -> {self.depth}"
