@@ -6,6 +6,9 @@ from hosts import HOSTS
 
 import lff
 
+# The hosts' own deprecation notices are not ours to mend.
+pytestmark = [pytest.mark.plain, pytest.mark.filterwarnings("default")]
+
 
 def smooth_table(size: int, depth: int) -> torch.Tensor:
     """A table of low rank that varies slowly, as trained ones do."""
