@@ -34,7 +34,7 @@ class Encoding(nn.Module, ABC):
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)
         # Here, where every class's own arguments are seen, and partially, since copies are made without any.
-        object.__setattr__(self, "arguments", dict(inspect.signature(cls).bind_partial(*args, **kwargs).arguments))
+        object.__setattr__(self, "arguments", _named(cls, args, kwargs))
         return self
 
     def __init__(self, coords: int, depth: int) -> None:
@@ -109,6 +109,12 @@ def phases(
     for i in range(1, w.shape[1]):
         angles = torch.addcmul(angles, x[..., i : i + 1], w[:, i])
     return angles if b is None else angles + b.to(exact)
+
+
+def _named(cls: type[Encoding], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a constructor by their names."""
+    named = dict(inspect.signature(cls.__init__).bind_partial(None, *args, **kwargs).arguments)
+    return {name: value for name, value in named.items() if name != "self"}
 
 
 def as_input(x: Float[Tensor, "*batch n"], layer: nn.Linear) -> Float[Tensor, "*batch n"]:
