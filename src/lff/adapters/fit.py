@@ -17,6 +17,8 @@ from lff.encodings.mlp import MLP
 from lff.encodings.modulated import Dense, Modulated
 from lff.positions import raster
 
+ENOUGH = 1e-3  # the error at which a closed form is left as it is
+
 
 class Fit(NamedTuple):
     """What a fit has left: norms of (encoding - table) over the norm of (table - its mean over positions)."""
@@ -38,8 +40,9 @@ def fit(
     """Changes an encoding in place so that `encoding(positions)` is as near to `table` as it can be, in least squares.
 
     Where the encoding ends in a dense layer, that layer is solved for in closed form, and goes on being so while the weights
-    before it take quasi-Newton steps: they follow the error that the best last layer leaves. Other encodings take the steps
-    alone. All in float64. How far the error can fall depends on `hidden`: a table of rank r wants as many hidden units.
+    before it take quasi-Newton steps: they follow the error that the best last layer leaves, unless it is below 1e-3 already.
+    Other encodings take the steps alone. All in float64. How far the error can fall depends on `hidden`: a table of rank r
+    wants as many hidden units.
 
     Args:
         encoding: to be fitted; its dtype, device and mode stay.
@@ -101,7 +104,7 @@ def _project(exact: Encoding, last: nn.Linear, x: Tensor, target: Tensor, steps:
 
     with torch.no_grad():
         closed = solve()[1].sqrt().item()
-    if others:
+    if others and closed > ENOUGH:
         _descend(others, lambda: solve()[1], steps)
     with torch.no_grad():
         solution, _ = solve()
