@@ -24,6 +24,15 @@ def positive(name: str, value: object) -> float:
     return float(value)
 
 
+def scales(name: str, value: object) -> float | tuple[float, float]:
+    """A positive number, or a pair of them, the smaller first."""
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return positive(name, value)
+    if len(value) != 2 or not 0 < positive(f"{name}[0]", value[0]) <= positive(f"{name}[1]", value[1]):
+        raise ValueError(f"{name} must be a positive number or a pair of them, the smaller first, got {value!r}")
+    return float(value[0]), float(value[1])
+
+
 def probability(name: str, value: object) -> float:
     """A share that leaves something: 0 <= value < 1."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:

@@ -62,7 +62,8 @@ def swap(
             DETR's cells are normalised.
         class_token: "keep" keeps what the model's table adds to its class token and the like, as a parameter; "zero" adds
             nothing to them.
-        unseen: for patches, at a size that was not trained: "rescale" asks inside the trained extent, "extend" beyond it.
+        unseen: for patches, at a size that was not trained: "rescale" asks inside the trained extent, "extend" beyond it,
+            "interpolate" asks at the trained size and resizes that bicubically, for encodings that are tables.
         extent: for a sequence that is the raster of something, its size, (64, 64, 3) for an image; the encoding then takes as
             many coordinates.
         fit: make the encoding reproduce the model's own table first, so that a trained model goes on as it was; see `lff.fit`.

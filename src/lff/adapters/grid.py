@@ -10,7 +10,7 @@ from lff.encodings.encoding import Encoding
 from lff.positions import grid, rescale
 
 CLASS_TOKEN = ("keep", "zero")
-UNSEEN = ("rescale", "extend")
+UNSEEN = ("rescale", "extend", "interpolate")
 
 
 class GridPositions(nn.Module):
@@ -20,7 +20,9 @@ class GridPositions(nn.Module):
         encoding: of (row, col).
         size: the grid that was trained, (height, width) in patches.
         normalize: give the encoding positions in (0, 1) instead of patch indices.
-        unseen: "rescale" asks for another size inside the trained extent, "extend" beyond it. No difference when normalising.
+        unseen: "rescale" asks for another size inside the trained extent, "extend" beyond it; "interpolate" asks at the
+            trained size and resizes what it gets bicubically, which is all that a table can do. Rescaling and extending are the
+            same when normalising.
         prefix: what is added to the tokens in front (class, distillation, registers): [tokens, depth].
         class_token: "keep" learns the prefix on, "zero" adds nothing to those tokens.
     """
@@ -51,10 +53,18 @@ class GridPositions(nn.Module):
 
     def forward(self, height: int, width: int) -> Float[Tensor, "1 tokens_and_patches depth"]:
         device = next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
-        patches = rearrange(self.encoding(self.positions(height, width, device)), "h w d -> 1 (h w) d")
+        patches = rearrange(self._patches(height, width, device), "h w d -> 1 (h w) d")
         if self.prefix is not None:
             return torch.cat([rearrange(self.prefix, "t d -> 1 t d"), patches.to(self.prefix.dtype)], dim=1)
         return nn.functional.pad(patches, (0, 0, self.tokens, 0)) if self.tokens else patches
+
+    def _patches(self, height: int, width: int, device: torch.device) -> Float[Tensor, "height width depth"]:
+        if self.unseen != "interpolate" or (height, width) == self.size:
+            encoded: Tensor = self.encoding(self.positions(height, width, device))
+            return encoded
+        trained = rearrange(self.encoding(self.positions(*self.size, device)), "h w d -> 1 d h w")
+        resized = nn.functional.interpolate(trained, (height, width), mode="bicubic", align_corners=False)
+        return rearrange(resized, "1 d h w -> h w d")
 
     def extra_repr(self) -> str:
         return f"size={self.size}, normalize={self.normalize}, unseen={self.unseen!r}, tokens={self.tokens}"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from lff import arguments
 from lff.encodings.embedding import Embed
 from lff.encodings.encoding import Encoding
-from lff.encodings.fourier import FourierFeatures, LearnableFourier
+from lff.encodings.fourier import FourierFeatures, Gamma, LearnableFourier
 from lff.encodings.groups import Flattened, Grouped
 from lff.encodings.mlp import MLP
 from lff.encodings.modulated import Dense, Modulated, Scaled
@@ -30,7 +30,7 @@ def _fourier_mlp(
     *,
     groups: int = 1,
     features: int | None = None,
-    gamma: float = 1.0,
+    gamma: Gamma = 1.0,
     init: str = "normal",
     learnable: bool = True,
     **mlp: Any,
@@ -41,11 +41,11 @@ def _fourier_mlp(
     return Grouped(Modulated(r_x, d, **mlp), groups)
 
 
-def _fourier_dense(coords: int, depth: int, *, features: int | None = None, gamma: float = 1.0, scale: float = 1.0) -> Encoding:
+def _fourier_dense(coords: int, depth: int, *, features: int | None = None, gamma: Gamma = 1.0, scale: float = 1.0) -> Encoding:
     return Dense(FourierFeatures(coords, _or(features, depth), gamma=gamma), depth, scale=scale)
 
 
-def _fourier_scale(coords: int, depth: int, *, gamma: float = 1.0, scale: float = 1.0) -> Encoding:
+def _fourier_scale(coords: int, depth: int, *, gamma: Gamma = 1.0, scale: float = 1.0) -> Encoding:
     return Scaled(FourierFeatures(coords, depth, gamma=gamma), scale=scale)
 
 

@@ -4,6 +4,7 @@ Shapes: m coordinates in a group, freqs = |F|/2, and {self.x} for a size fixed a
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,6 +16,9 @@ from lff import arguments
 from lff.encodings.encoding import ExactEncoding, phases
 from lff.encodings.groups import Grouped
 from lff.encodings.modulated import Modulated
+
+#: A length scale, or a range of them.
+Gamma = int | float | Sequence[int | float]
 
 
 def fourier_features(
@@ -77,7 +81,9 @@ class FourierFeatures(ExactEncoding):
     Args:
         coords: coordinates of a position, M.
         features: number of Fourier features, |F|; half are cosines, half are sines.
-        gamma: length scale of the kernel at initialisation, in the units of the positions.
+        gamma: length scale of the kernel at initialisation, in the units of the positions. A pair, (1.0, 16.0), is not the
+            paper's: every frequency then has a gamma of its own, drawn log-uniformly between the two, so that no single scale
+            has to be chosen. From the grid's spacing to its extent is a good range.
         init: "normal" draws W_r from N(0, gamma^-2), a variance; "uniform" from [0, 1/gamma], which at gamma = 1 is the paper's
             ablation.
         learnable: False keeps W_r as it was drawn (the paper's Fixed-Fourier).
@@ -92,13 +98,13 @@ class FourierFeatures(ExactEncoding):
         coords: int,
         features: int,
         *,
-        gamma: float = 1.0,
+        gamma: Gamma = 1.0,
         init: str = "normal",
         learnable: bool = True,
         bias: bool = False,
     ) -> None:
         super().__init__(coords, arguments.multiple("features", features, 2, "half cosines, half sines"))
-        self.gamma = arguments.positive("gamma", gamma)
+        self.gamma = arguments.scales("gamma", gamma)
         self.init = arguments.choice("init", init, ("normal", "uniform"))
         self.learnable = learnable
         w_r = torch.empty(features // 2, coords)
@@ -112,7 +118,11 @@ class FourierFeatures(ExactEncoding):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        if self.init == "normal":
+        if isinstance(self.gamma, tuple):
+            low, high = self.gamma
+            gammas = low * (high / low) ** torch.rand(len(self.w_r), 1, device=self.w_r.device)
+            (self.w_r.normal_() if self.init == "normal" else self.w_r.uniform_()).div_(gammas)
+        elif self.init == "normal":
             self.w_r.normal_(std=1 / self.gamma)  # Eq. 4 states the variance, gamma^-2
         else:
             self.w_r.uniform_(0, 1 / self.gamma)
@@ -124,6 +134,14 @@ class FourierFeatures(ExactEncoding):
             return fourier_features(positions, self.w_r, self.bias)
         r_x: Tensor = _FourierFeatures.apply(positions, self.w_r, self.bias)
         return r_x
+
+    @property
+    def variance(self) -> float:
+        """Of the normal distribution that W_r is drawn from: gamma^-2, or its mean over a range of gammas."""
+        if not isinstance(self.gamma, tuple):
+            return self.gamma**-2
+        low, high = self.gamma
+        return (low**-2 - high**-2) / (2 * math.log(high / low)) if low < high else low**-2
 
     def extra_repr(self) -> str:
         how = f"gamma={self.gamma}, init={self.init!r}, learnable={self.learnable}, bias={self.bias is not None}"
@@ -141,7 +159,8 @@ class LearnableFourier(Grouped):
         depth: size of the encoding, D.
         features: number of Fourier features of a group, |F|; half are cosines, half are sines. By default depth // groups.
         hidden: width of the MLP, |H|.
-        gamma: length scale of the kernel at initialisation, in the units of the positions (Eq. 4).
+        gamma: length scale of the kernel at initialisation, in the units of the positions (Eq. 4); a pair spreads it over
+            the scales between, see `FourierFeatures`.
         groups: number of coordinate groups, G.
         layer_norm: LayerNorm before each of the two dense layers, as in the paper's Reformer experiments.
         dropout: share of hidden units dropped while training, as 0.2 in the paper's widget captioning.
@@ -155,7 +174,7 @@ class LearnableFourier(Grouped):
         *,
         features: int | None = None,
         hidden: int = 32,
-        gamma: float = 1.0,
+        gamma: Gamma = 1.0,
         groups: int = 1,
         layer_norm: bool = False,
         dropout: float = 0.0,

@@ -30,8 +30,8 @@ class KLRegularizer(nn.Module):
             raise ValueError(f"model must contain learnable FourierFeatures, got a {type(model).__name__} without any")
         if any(f.w_r.numel() < 2 for f in self._features):
             raise ValueError("model must have at least two weights in every W_r for their variance to exist, got one with one")
-        gammas = torch.tensor([f.gamma for f in self._features])
-        self.log_target = nn.Parameter((-2 * gammas.log()).to(self._features[0].w_r.device))
+        variances = torch.tensor([f.variance for f in self._features])
+        self.log_target = nn.Parameter(variances.log().to(self._features[0].w_r.device))
 
     def forward(self) -> Float[Tensor, ""]:
         kl = [self._divergence(f.w_r, log_s) for f, log_s in zip(self._features, self.log_target, strict=True)]

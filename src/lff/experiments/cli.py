@@ -1,21 +1,35 @@
 """The command `lff`."""
 
 import sys
-
-
-def params() -> None:
-    """Parameter counts of the encodings beside the paper's."""
-    from lff.experiments.params import page
-
-    print(page(), end="")
+from typing import NoReturn
 
 
 def main() -> None:
-    """Runs the subcommand that the command line names."""
+    """Runs the subcommand that the command line names; what a user can mend ends it with a line and exit code 2."""
     try:
         import tyro
     except ModuleNotFoundError:
         sys.exit("lff: the command needs what training and reporting need: pip install 'lff[experiments]'")
+    from lff.experiments import commands
+    from lff.experiments.problems import Problem
+
     app = tyro.extras.SubcommandApp()
-    app.command(params)
-    app.cli(prog="lff", description="Positional encodings for positions with any number of coordinates.")
+    for command in (commands.Compare, commands.Train):  # their options depend on the task and the preset: see `commands.parse`
+        app.command(commands.placeholder(command), name=command.__name__.lower())
+    for plain in (commands.report, commands.bench, commands.params):
+        app.command(plain)
+    arguments = sys.argv[1:]
+    try:
+        if arguments and arguments[0] in ("compare", "train"):
+            commands.run(arguments)
+        else:
+            app.cli(prog="lff", description="Positional encodings for positions with any number of coordinates.")
+    except Problem as problem:
+        _end(f"lff: {problem}", 2)
+    except KeyboardInterrupt:
+        _end("lff: interrupted", 130)
+
+
+def _end(text: str, code: int) -> NoReturn:
+    print(text, file=sys.stderr)
+    raise SystemExit(code)

@@ -1,0 +1,1 @@
+"""Numbers about encodings: what they make of positions, before and after training."""

@@ -1,0 +1,219 @@
+"""The subcommands of `lff`. Those that train take every setting of the task's config as an option, with a preset's values."""
+
+import dataclasses
+import difflib
+import importlib
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+from lff.experiments.problems import Problem, plainly
+from lff.experiments.tasks import TASKS
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Trains every method with every seed, and writes the table and report.html: lff compare [TASK] [options].
+
+    TASK is classification, or my_module:MyTask for one of your own. Runs that are finished are not run again; a run that was
+    killed goes on. `lff compare TASK --preset NAME --help` lists every setting with the preset's values.
+    """
+
+    preset: str = "demo"
+    """tiny, demo, mini or paper: the settings to start from."""
+    data: Path | None = None
+    """Folder of the data set; by default the one that ships with the package."""
+    out: Path | None = None
+    """Folder for the runs and the report; by default runs/TASK-PRESET. Several processes and machines may share it."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to train."""
+    workers: int = 1
+    """Processes at once on this machine, spread over its GPUs."""
+    silent: bool = False
+    """Show no progress."""
+
+
+@dataclass(frozen=True)
+class Train:
+    """Trains one method with one seed: lff train TASK --method NAME --seed N [options]. Under torchrun or SLURM, on all of it."""
+
+    method: str
+    """A key of lff.METHODS, options in brackets."""
+    seed: int = 0
+    """Decides the host's weights and the order of the data."""
+    preset: str = "demo"
+    """tiny, demo, mini or paper: the settings to start from."""
+    data: Path | None = None
+    """Folder of the data set; by default the one that ships with the package."""
+    out: Path | None = None
+    """Folder for the run, shared with `lff compare`; by default runs/TASK-PRESET."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to train."""
+    silent: bool = False
+    """Show no progress."""
+
+
+def run(arguments: list[str]) -> None:
+    """`lff compare ...` or `lff train ...`."""
+    from lff.experiments import compare as comparing
+
+    command, name, rest = arguments[0], "classification", arguments[1:]
+    if rest and not rest[0].startswith("-"):
+        name, rest = rest[0], rest[1:]
+    where, preset, config, kind = _parse(command, name, rest)
+    comparison = comparing.Comparison(
+        task=name,
+        kind=kind,
+        preset=preset,
+        config=config,
+        data=where.data,
+        out=where.out or Path("runs") / f"{name.replace(':', '.')}-{preset}",
+        command=f"lff {shlex.join(arguments)}",
+    )
+    comparison.rows  # noqa: B018  # a wrong name is told before anything is written
+    if command == "train":
+        _train(comparison, where)
+    else:
+        _compare(comparison, where, arguments)
+
+
+def _compare(comparison: Any, where: Any, arguments: list[str]) -> None:
+    from lff.experiments import compare as comparing
+    from lff.experiments import report as reporting
+    from lff.experiments import workers
+    from lff.experiments.engine import Stopped
+
+    comparison.declare()
+    try:
+        if where.workers > 1:
+            workers.run(comparison, arguments, where.workers)
+        fabric, task = comparing.prepare(comparison, where.device)
+        wrong = comparing.work(comparison, fabric, task, silent=where.silent)
+        if where.silent:
+            return
+        comparing.measure_speed(comparison, fabric, task)
+    except Stopped as stopped:
+        print(f"lff: {stopped}", file=sys.stderr)
+        raise SystemExit(143) from None
+    if fabric.global_rank == 0:
+        page = reporting.write(comparison.out)
+        print(reporting.table(comparison.out))
+        for line in wrong:
+            print(f"lff: {line}", file=sys.stderr)
+        print(f"The report is {page}")
+    if wrong:
+        raise SystemExit(2)
+
+
+def _train(comparison: Any, where: Any) -> None:
+    from lff.experiments import compare as comparing
+    from lff.experiments.engine import Stopped
+    from lff.experiments.methods import parse
+
+    comparison.declare()
+    try:
+        fabric, task = comparing.prepare(comparison, where.device)
+        comparing.one(comparison, parse(where.method), where.seed, fabric, task, silent=where.silent)
+    except Stopped as stopped:
+        print(f"lff: {stopped}", file=sys.stderr)
+        raise SystemExit(143) from None
+
+
+def report(folder: Annotated[Path, tyro.conf.Positional]) -> None:
+    """Makes the tables, figures and report.html of a comparison again, from its run records.
+
+    Args:
+        folder: the --out of `lff compare`.
+    """
+    from lff.experiments import report as reporting
+
+    with plainly():
+        page = reporting.write(folder)
+        print(reporting.table(folder))
+    print(f"The report is {page}")
+
+
+def bench(out: Path | None = None, device: Literal["auto", "cpu", "cuda"] = "auto") -> None:
+    """Measures ratios of speed in one run, on the device that is there.
+
+    Args:
+        out: file to keep the record in, as JSON.
+        device: where to measure.
+    """
+    from lff.experiments import bench as benching
+
+    benching.main(out, device)
+
+
+def params() -> None:
+    """Parameter counts of the encodings beside the paper's."""
+    from lff.experiments.params import page
+
+    print(page(), end="")
+
+
+def placeholder(command: type) -> Any:
+    """For `lff --help`, which lists the commands; `run` reads the options of these two."""
+
+    def listed() -> None:
+        raise AssertionError
+
+    listed.__doc__ = command.__doc__
+    return listed
+
+
+def _parse(command: str, name: str, rest: list[str]) -> tuple[Any, str, Any, Any]:
+    """The options of a command, those of the preset's config among them."""
+    kind = find(name)
+    preset = _option(rest, "--preset") or "demo"
+    if preset not in kind.presets:
+        near = difflib.get_close_matches(preset, kind.presets, n=1, cutoff=0.0)[0]
+        raise Problem(f"there is no preset {preset!r} of {name}; perhaps you meant {near!r}. There are {', '.join(kind.presets)}")
+    default = kind.presets[preset]()
+    shape: Any = type(default)
+    own: Any = Compare if command == "compare" else Train
+    if command == "train":  # which methods and seeds is said by --method and --seed
+        hidden = [(key, Annotated[Any, tyro.conf.Suppress], getattr(default, key)) for key in ("methods", "seeds")]
+        shape = dataclasses.make_dataclass(shape.__name__, hidden, bases=(shape,), frozen=True)
+        default = shape(**dataclasses.asdict(default))
+    whole = dataclasses.make_dataclass(
+        own.__name__, [("config", Annotated[shape, tyro.conf.arg(name="")], default)], bases=(own,), frozen=True, kw_only=True
+    )
+    whole.__doc__ = own.__doc__
+    given: Any = tyro.cli(whole, prog=f"lff {command} {name}", args=rest)
+    settings = {field.name: getattr(given.config, field.name) for field in dataclasses.fields(given.config)}
+    if command == "train":
+        settings |= {"methods": (given.method,), "seeds": given.seed + 1}
+    return given, preset, type(kind.presets[preset]())(**settings), kind
+
+
+def find(name: str) -> Any:
+    """The class of a task: one of ours, or `my_module:MyTask`."""
+    module, colon, attribute = (TASKS.get(name) or name).partition(":")
+    if not colon:
+        near = difflib.get_close_matches(name, TASKS, n=1, cutoff=0.0)[0]
+        raise Problem(f"there is no task {name!r}; perhaps you meant {near!r}. One of your own is written my_module:MyTask")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a module in the present folder, as `python -m` would find it
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        if error.name and name in TASKS:
+            raise Problem(f"the task {name} needs {error.name}: pip install 'lff[experiments,hosts]'") from error
+        raise Problem(f"there is no module {error.name!r} for the task {name!r}") from error
+    except AttributeError as error:
+        raise Problem(f"the module {module!r} has no {attribute!r}") from error
+
+
+def _option(rest: list[str], name: str) -> str | None:
+    """The value of an option, before the options are parsed that depend on it."""
+    for at, word in enumerate(rest):
+        if word == name and at + 1 < len(rest):
+            return rest[at + 1]
+        if word.startswith(f"{name}="):
+            return word.partition("=")[2]
+    return None

@@ -1,0 +1,329 @@
+"""The training loop, on Lightning Fabric: one process or many, by `torchrun` or SLURM, without a change of code.
+
+Everything random is a function of the seed and the step: the order of the data, its augmentation, the generator's state, the
+learning rate. So a checkpoint holds the step, the weights and the optimiser, and a run that was killed ends as if it were not.
+"""
+
+import json
+import math
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor, nn
+
+from lff.encodings.fourier import FourierFeatures
+from lff.encodings.regularizer import KLRegularizer
+from lff.experiments.display import Display
+from lff.experiments.environment import environment
+from lff.experiments.folder import RunFolder, write
+from lff.experiments.methods import Row
+from lff.experiments.order import Order, requests
+from lff.experiments.problems import Diverged, Problem, plainly
+from lff.experiments.task import Task, World
+
+
+class Stopped(Exception):
+    """The run was told to stop, and has written a checkpoint."""
+
+
+def launch(device: str, precision: str) -> Fabric:
+    """Fabric for the processes that `torchrun` or SLURM started; one process where neither did.
+
+    Args:
+        device: "auto" (a GPU where there is one), "cpu" or "cuda".
+        precision: "32" or "bf16".
+    """
+    if device == "cuda" and not torch.cuda.is_available():
+        raise Problem("--device cuda wants a GPU that torch can use, and there is none here")
+    kind = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    processes = int(os.environ.get("WORLD_SIZE", os.environ.get("SLURM_NTASKS", "1")))
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("SLURM_NTASKS_PER_NODE", "1")))
+    fabric = Fabric(
+        accelerator=kind,
+        devices=local,
+        num_nodes=processes // local,
+        strategy="ddp" if processes > 1 else "auto",
+        precision="bf16-mixed" if precision == "bf16" else "32-true",
+    )
+    fabric.launch()
+    return fabric
+
+
+def world_of(fabric: Fabric) -> World:
+    """The processes, as a task sees them."""
+
+    def total(tensor: Tensor) -> Tensor:
+        reduced = fabric.all_reduce(tensor, reduce_op="sum") if fabric.world_size > 1 else tensor
+        assert isinstance(reduced, Tensor)
+        return reduced
+
+    return World(fabric.global_rank, fabric.world_size, fabric.device, total)
+
+
+class Engine:
+    """A run: a task, a method and a seed.
+
+    Args:
+        task: with its data read.
+        row: the method.
+        seed: decides the host's weights, the order of the data, and everything else that is random.
+        fabric: launched.
+    """
+
+    def __init__(self, task: Task[Any], row: Row, seed: int, fabric: Fabric) -> None:
+        self.task, self.row, self.seed, self.fabric, self.config = task, row, seed, fabric, task.config
+        self.world = world_of(fabric)
+        kl = row.options.get("kl", self.config.kl)
+        torch.manual_seed(seed)
+        with plainly():
+            self.module = task.model(row._replace(options={k: v for k, v in row.options.items() if k != "kl"}))
+            learnable = any(isinstance(m, FourierFeatures) and m.learnable for m in self.module.modules())
+            wanted = kl > 0 and (learnable or "kl" in row.options)
+            self.module.to(self.world.device)
+            self.regularizer = KLRegularizer(self.module).to(self.world.device) if wanted else None
+        self.kl = kl
+        groups = task.groups(self.module)
+        if self.regularizer is not None:
+            groups.append({"params": list(self.regularizer.parameters()), "weight_decay": 0.0})
+        self.adam = torch.optim.AdamW(
+            groups,
+            lr=self.config.rate,
+            betas=self.config.betas,
+            eps=self.config.eps,
+            weight_decay=self.config.weight_decay,
+            fused=True,
+        )
+        if self.config.compile != "no":
+            torch._dynamo.config.recompile_limit = 64  # several models of one class, each compiled, live in a process
+            for part in task.layers(self.module) if self.config.compile == "layers" else [self.module]:
+                part.compile(mode="reduce-overhead" if self.config.compile == "graphs" else None)
+        self.model, self.optimizer = fabric.setup(self.module, self.adam)
+        self.step = 0
+        #: Set once a loss or a gradient was not finite; from then on the optimiser leaves the weights alone.
+        self._failed = torch.zeros((), device=self.world.device)
+        self._failed_at = torch.full((), -1, device=self.world.device)
+        self._reseed()
+
+    def batches(self) -> Iterator[Any]:
+        """The batches of this process, from the present step on."""
+        order = Order(self.task.samples, self.config.batch, self.seed)
+        wanted = requests(order, self.step, self.config.steps, self.config.accumulate, self.world.rank, self.world.size)
+        return self.task.batches(wanted, self.world.device)
+
+    def advance(self, batches: Iterator[Any]) -> Tensor:
+        """One step of the optimiser; gives the loss, which nothing has waited for."""
+        for group in self.adam.param_groups:
+            group["lr"] = self.config.rate_at(self.step) * group.get("factor", 1.0)
+        self._reseed()
+        parts = self.config.accumulate
+        total = torch.zeros((), device=self.world.device)
+        for part in range(parts):
+            with plainly():
+                batch = next(batches)
+            with self.fabric.no_backward_sync(self.model, enabled=part < parts - 1):
+                loss = self.task.loss(self.model, batch) / parts
+                total = total + loss.detach()
+                if self.regularizer is not None and part == parts - 1:
+                    loss = loss + self.kl * self.regularizer()
+                self.fabric.backward(loss)
+        total = self.world.sum(total) / self.world.size
+        norm = self.fabric.clip_gradients(
+            self.model, self.optimizer, max_norm=self.config.clip or math.inf, error_if_nonfinite=False
+        )
+        assert isinstance(norm, Tensor)
+        self.norm = norm
+        failed = torch.maximum(self._failed, 1 - torch.isfinite(norm + total).float())
+        self._failed_at = torch.where(failed > self._failed, self.step, self._failed_at)
+        self._failed = failed
+        self.adam.found_inf = failed  # type: ignore[attr-defined]  # fused AdamW then leaves everything as it is
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.step += 1
+        return total
+
+    def check(self) -> None:
+        """Waits for the device, and raises where a step before was not finite."""
+        at = int(self._failed_at.item())
+        if at >= 0:
+            self.step = at
+            raise FloatingPointError(f"the loss or its gradient was not finite at step {at}")
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {
+            "step": self.step,
+            "model": self.module.state_dict(),
+            "optimizer": self.adam.state_dict(),
+            "regularizer": self.regularizer.state_dict() if self.regularizer is not None else {},
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on where a checkpoint was written."""
+        self.module.load_state_dict(state["model"])
+        self.adam.load_state_dict(state["optimizer"])
+        if self.regularizer is not None:
+            self.regularizer.load_state_dict(state["regularizer"])
+        self.step = state["step"]
+
+    @torch.no_grad()
+    def evaluate(self, how: Callable[[nn.Module, World], dict[str, Any]]) -> dict[str, Any]:
+        """`task.evaluate` or `task.final`, of the model as it is."""
+        self.module.eval()
+        with self.fabric.autocast(), torch.compiler.set_stance("force_eager"):  # no compilation for the sizes seen once
+            found = how(self.module, self.world)
+        self.module.train()
+        return found
+
+    def _reseed(self) -> None:
+        state = (self.seed * 1_000_003 + self.step) * 4099 + self.world.rank
+        torch.default_generator.manual_seed(state)
+        if self.world.device.type == "cuda":
+            torch.cuda.default_generators[self.world.device.index or 0].manual_seed(state)
+
+
+def run_config(task: Task[Any], name: str, row: Row, seed: int) -> dict[str, Any]:
+    """What config.json holds."""
+    return {"task": name, "method": row.label, "seed": seed, **task.config.shared(), **task.about()}
+
+
+def train(engine: Engine, folder: RunFolder, display: Display) -> None:
+    """Trains to the end, from the last checkpoint if there is one, and writes the run's folder.
+
+    SIGTERM and Ctrl-C make it write a checkpoint and raise `Stopped`. A loss that is not finite raises `Diverged`; then
+    failure.pt holds the weights before that step, failure.json the step and the samples.
+    """
+    task, config, first = engine.task, engine.config, engine.world.rank == 0
+    state = folder.load() if first else None
+    state = engine.fabric.broadcast(state) if engine.world.size > 1 else state
+    if state is not None:
+        engine.restore(state)
+    elif first:
+        _keep_encoding(engine, folder, "initial")
+    seconds = state["seconds"] if state is not None else 0.0
+    if first:
+        _note_environment(engine, folder)
+    log = _tensorboard(folder, engine.step) if first and config.tensorboard else None
+    batches = engine.batches()
+    losses: list[Tensor] = []
+
+    def record(kind: str, values: dict[str, Any]) -> None:
+        if not first:
+            return
+        folder.append({"kind": kind, "step": engine.step, **values})
+        if log is not None:
+            for key, value in values.items():
+                if isinstance(value, int | float):
+                    log.add_scalar(f"{kind}/{key}", value, engine.step)
+
+    def save() -> None:
+        if first:
+            folder.save({**engine.state(), "seconds": seconds})
+        engine.fabric.barrier()
+
+    display.begin(config.steps, engine.step)
+    with _Signals() as signals:
+        try:
+            start = time.perf_counter()
+            while engine.step < config.steps:
+                losses.append(engine.advance(batches))
+                now, last = engine.step, engine.step == config.steps
+                logs, evaluates = last or now % config.log_every == 0, last or now % config.evaluate_every == 0
+                saves = not last and now % config.checkpoint_every == 0
+                stops = not last and _agree(engine, signals, now)
+                if logs or evaluates or saves or stops:
+                    engine.check()
+                    seconds, start = seconds + time.perf_counter() - start, time.perf_counter()
+                if logs:
+                    loss = torch.stack(losses).mean().item()
+                    losses.clear()
+                    rate = config.rate_at(now - 1)
+                    record("train", {"loss": loss, "rate": rate, "norm": engine.norm.item(), "seconds": round(seconds, 3)})
+                    display.step(now, loss)
+                if evaluates and not last:
+                    found = engine.evaluate(task.evaluate)
+                    record("evaluation", found)
+                    display.evaluation(now, found)
+                if saves or stops:
+                    save()
+                if stops:
+                    raise Stopped(f"stopped at step {now} of {config.steps}; the same command goes on from there")
+                if evaluates or saves:
+                    start = time.perf_counter()
+        except FloatingPointError as error:
+            raise Diverged(_keep_failure(engine, folder, str(error))) from error
+        finally:
+            if hasattr(batches, "close"):
+                batches.close()
+            if log is not None:
+                log.close()
+    found = engine.evaluate(task.final)
+    if first:
+        _keep_encoding(engine, folder, "final")
+        counts = {
+            "parameters": sum(p.numel() for p in engine.module.parameters()),
+            "encoding_parameters": task.encoding_parameters(engine.module),
+        }
+        record("final", {**found, **counts, "seconds": round(seconds, 3)})
+        folder.drop_checkpoint()
+    display.evaluation(engine.step, found)
+    engine.fabric.barrier()
+
+
+def _agree(engine: Engine, signals: "_Signals", step: int) -> bool:
+    """Whether to stop: at once in one process; together, every few steps, in several."""
+    if engine.world.size == 1:
+        return signals.came
+    return step % 10 == 0 and bool(engine.world.sum(torch.tensor(float(signals.came), device=engine.world.device)).item())
+
+
+class _Signals:
+    """Notes SIGTERM and Ctrl-C instead of dying of them."""
+
+    came = False
+
+    def __enter__(self) -> "_Signals":
+        self._before = {number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT)}
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+
+    def __exit__(self, *error: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+def _keep_failure(engine: Engine, folder: RunFolder, what: str) -> str:
+    if engine.world.rank == 0:
+        samples = Order(engine.task.samples, engine.config.batch, engine.seed)(engine.step).tolist()
+        write(folder.path / "failure.json", json.dumps({"step": engine.step, "what": what, "samples": samples}))
+        torch.save(engine.state(), folder.path / "failure.pt")
+    return f"{what}; {folder.path} keeps the weights before it (failure.pt) and the samples of its batch (failure.json)"
+
+
+def _keep_encoding(engine: Engine, folder: RunFolder, when: str) -> None:
+    encoding = engine.task.encoding(engine.module)
+    if encoding is not None:
+        encoding.save_pretrained(folder.path / "checkpoint" / f"encoding-{when}")
+
+
+def _note_environment(engine: Engine, folder: RunFolder) -> None:
+    """Where the run is; a run that goes on elsewhere says so."""
+    file = folder.path / "environment.json"
+    here = environment(device=engine.world.device.type, seeds=[engine.seed]) | {"processes": engine.world.size}
+    noted = json.loads(file.read_text()) if file.exists() and engine.step else here
+    if engine.step:
+        noted.setdefault("resumed", []).append({"step": engine.step} | here)
+    write(file, json.dumps(noted, indent=1))
+
+
+def _tensorboard(folder: RunFolder, step: int) -> Any:
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(folder.path / "tensorboard"), purge_step=step)

@@ -1,0 +1,121 @@
+"""The report as files: one page that needs nothing else, and the same tables as Markdown and CSV."""
+
+import html
+import os
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from lff.experiments.records import Comparison, read
+from lff.experiments.report import details, elements, figures, tables
+from lff.experiments.report.findings import Findings, find
+from lff.experiments.report.heatmaps import heat_maps
+from lff.experiments.report.verdict import detectable, verdict
+
+
+def write(folder: str | Path) -> Path:
+    """Writes report.html, report.md and report.csv into the folder of a comparison; returns the path of the page.
+
+    A reader never sees half a file: each is written beside its place and then moved there.
+    """
+    findings = find(read(folder))
+    _replace(Path(folder) / "report.csv", tables.csv(tables.main(findings)))
+    _replace(Path(folder) / "report.md", _markdown(findings))
+    return _replace(Path(folder) / "report.html", _html(findings))
+
+
+def table(folder: str | Path) -> str:
+    """The main table in Markdown, and below it the smallest difference that could have been seen."""
+    findings = find(read(folder))
+    return f"{tables.markdown(tables.main(findings))}\n{detectable(findings)}\n"
+
+
+def _replace(path: Path, text: str) -> Path:
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with open(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        Path(beside).chmod(0o644)  # a temporary file is its owner's alone
+        os.replace(beside, path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _title(comparison: Comparison) -> str:
+    preset = comparison.about.get("preset")
+    return f"Positional encodings compared: {comparison.about['task']}" + (f", preset {preset}" if preset else "")
+
+
+def _markdown(findings: Findings) -> str:
+    comparison = findings.comparison
+    parts = [
+        f"# {tables.plain(_title(comparison))}",
+        tables.plain(verdict(findings)),
+        tables.markdown(tables.main(findings)).rstrip(),
+    ]
+    parts += [tables.plain(detectable(findings)), *map(tables.plain, details.notes(findings))]
+    if findings.sizes:
+        parts += ["## Image sizes", tables.markdown(tables.sizes(findings)).rstrip()]
+    if unfinished := details.unfinished(findings):
+        parts += ["## Unfinished runs", "\n".join(f"- {tables.plain(line)}" for line in unfinished)]
+    parts += [
+        "## Environment",
+        "\n".join(f"- {tables.plain(name)}: {tables.plain(value)}" for name, value in details.environment(comparison)),
+    ]
+    if command := comparison.about.get("command"):
+        parts += ["## To repeat this", f"    {command}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _html(findings: Findings) -> str:
+    comparison = findings.comparison
+    curves, sizes, (pictures, without) = figures.curves(findings), figures.sizes(findings), heat_maps(comparison)
+    sections = [
+        elements.section(
+            "Results",
+            tables.html(tables.main(findings)),
+            elements.paragraph(detectable(findings)),
+            elements.fold("How these numbers are made", elements.bullets(details.notes(findings))),
+        ),
+        elements.section("Convergence", elements.figure(curves, details.curves_caption(findings))) if curves else "",
+        elements.section(
+            "Image sizes",
+            tables.html(tables.sizes(findings)),
+            elements.figure(sizes, details.sizes_caption(findings)) if sizes else "",
+        )
+        if findings.sizes
+        else "",
+        elements.section(
+            "What the encodings take for near",
+            elements.paragraph(details.SIMILARITY),
+            elements.gallery(pictures),
+            *map(elements.paragraph, without),
+        )
+        if pictures or without
+        else "",
+        elements.section("Unfinished runs", elements.bullets(details.unfinished(findings)))
+        if details.unfinished(findings)
+        else "",
+        elements.section("Environment", elements.pairs(details.environment(comparison))),
+        elements.section("Settings", elements.pairs(details.settings(comparison.about.get("config", {}))))
+        if comparison.about.get("config")
+        else "",
+        elements.section("To repeat this", f"<pre><code>{html.escape(command)}</code></pre>")
+        if (command := str(comparison.about.get("command", "")))
+        else "",
+    ]
+    home = files("lff.experiments.report")
+    finished = sum(row.finished for row in findings.rows)
+    summary = [f"{len(comparison.methods)} methods", f"{len(comparison.seeds)} seeds", f"{finished} runs finished"]
+    return Template(home.joinpath("report.html").read_text(encoding="utf-8")).substitute(
+        title=html.escape(_title(comparison)),
+        task=html.escape(str(comparison.about["task"])),
+        preset=html.escape(f"preset {comparison.about['preset']}" if comparison.about.get("preset") else ""),
+        summary=" · ".join(summary),
+        style=home.joinpath("style.css").read_text(encoding="utf-8"),
+        verdict=elements.unbroken(verdict(findings)),
+        sections="\n".join(section for section in sections if section),
+    )

@@ -1,0 +1,5 @@
+"""The tasks of the paper, by name: where the class is that a name stands for."""
+
+TASKS: dict[str, str] = {
+    "classification": "lff.experiments.tasks.classification.task:Classification",
+}

@@ -1,0 +1,1 @@
+"""Image classification with ViT (Section 4.3)."""
