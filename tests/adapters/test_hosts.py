@@ -178,6 +178,20 @@ def test_other_sizes_are_asked_inside_the_extent_or_beyond_it(name: str) -> None
     torch.testing.assert_close(encoded(normalize=True, unseen="extend"), normalised)
 
 
+@pytest.mark.parametrize("name", ["ViT", "timm ViT"])
+def test_a_table_is_resized_bicubically_at_other_sizes(name: str) -> None:
+    case = HOSTS[name]
+    model = case.make().eval()
+    encoding = lff.Embed((4, 4), case.own(model).depth, join="cell")
+    lff.swap(model, encoding, class_token="zero", unseen="interpolate")
+    (position,) = [m for m in model.modules() if type(m).__name__ == "GridPositions"]
+    table = encoding.tables[0].detach()
+    torch.testing.assert_close(position(4, 4)[0, position.tokens :], table, rtol=0, atol=0)
+    picture = table.reshape(1, 4, 4, -1).permute(0, 3, 1, 2)
+    wanted = torch.nn.functional.interpolate(picture, (6, 4), mode="bicubic", align_corners=False)
+    torch.testing.assert_close(position(6, 4)[0, position.tokens :], wanted[0].flatten(1).T)
+
+
 @pytest.mark.parametrize("name", ["ViT", "BERT", "Reformer", "timm ViT"])
 def test_positions_that_a_batch_shares_are_encoded_once(name: str) -> None:
     case = HOSTS[name]

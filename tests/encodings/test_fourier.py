@@ -8,6 +8,7 @@ from scipy.special import erf
 from torch import nn
 
 import lff
+from lff import arguments
 from lff.encodings.fourier import FourierFeatures, LearnableFourier, fourier_features
 
 
@@ -38,6 +39,27 @@ def test_uniform_w_r_fills_zero_to_one_over_gamma(gamma: float) -> None:
     assert w_r.max() <= 1 / gamma
     assert w_r.mean().item() == pytest.approx(0.5 / gamma, rel=0.02)
     assert w_r.std().item() == pytest.approx(1 / gamma / math.sqrt(12), rel=0.02)
+
+
+def test_a_range_of_gammas_spreads_the_frequencies_evenly_over_its_scales() -> None:
+    """|w| gamma is Rayleigh-distributed in two coordinates, so log |w| is log-uniform but for that noise of known spread."""
+    low, high = 1.0, 64.0
+    features = FourierFeatures(2, 2**17, gamma=(low, high))
+    scales = -features.w_r.detach().double().norm(dim=1).log()
+    # Mean and variance of log gamma, and of the log of a Rayleigh variable: (log 2 - Euler's constant) / 2 and pi^2 / 24.
+    euler = 0.5772156649
+    assert scales.mean().item() == pytest.approx(math.log(low * high) / 2 - (math.log(2) - euler) / 2, abs=0.02)
+    assert scales.var().item() == pytest.approx(math.log(high / low) ** 2 / 12 + math.pi**2 / 24, rel=0.02)
+    assert features.w_r.var().item() == pytest.approx(features.variance, rel=0.02)
+    assert FourierFeatures(2, 8, gamma=(4.0, 4.0)).variance == FourierFeatures(2, 8, gamma=4.0).variance
+    uniform = FourierFeatures(2, 2**12, gamma=(low, high), init="uniform").w_r
+    assert 0 <= uniform.min().item() < uniform.max().item() <= 1 / low
+
+
+@pytest.mark.parametrize("gamma", [(1.0,), (4.0, 1.0), (0.0, 1.0), (1.0, 2.0, 3.0), "ab"])
+def test_a_range_of_gammas_is_two_numbers_the_smaller_first(gamma: object) -> None:
+    with pytest.raises(ValueError, match="gamma"):
+        arguments.scales("gamma", gamma)
 
 
 def test_features_are_equation_2_with_cosines_first() -> None:

@@ -27,6 +27,12 @@ def test_it_is_the_divergence_between_two_gaussians(gamma: float) -> None:
     torch.testing.assert_close(lff.KLRegularizer(model)(), expected)
 
 
+def test_with_a_range_of_gammas_the_target_starts_at_their_mean_variance() -> None:
+    features = lff.FourierFeatures(2, 64, gamma=(1.0, 16.0))
+    assert lff.KLRegularizer(features).log_target.exp().item() == pytest.approx(features.variance)
+    assert lff.LearnableFourier(2, 64, gamma=(1.0, 16.0)).encoder.features.gamma == (1.0, 16.0)
+
+
 def test_targets_are_learnable_positive_and_not_the_models() -> None:
     model = _model()
     kl = lff.KLRegularizer(model)

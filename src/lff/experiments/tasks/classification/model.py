@@ -37,7 +37,8 @@ def build(config: ClassificationConfig, row: Row, channels: int, classes: int) -
     cells = config.image // config.patch
     options = _options(config, row.name) | row.options
     normalize = options.pop("normalize", row.name == "MLP")  # the MLP alone wants coordinates of order one
-    unseen = "interpolate" if row.name.startswith("Embed") else "rescale"
+    # Tables, and methods that number the cells of a grid, know the cells of that grid alone.
+    unseen = "interpolate" if row.name.startswith("Embed") or row.name.endswith("-1D") else "rescale"
     try:
         encoding = lff.build(row.name, coords=2, depth=config.width, extent=(cells, cells), **options)
         return lff.swap(model, encoding, normalize=normalize, unseen=unseen)

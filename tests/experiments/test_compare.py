@@ -1,0 +1,98 @@
+"""Whole commands in real processes: killed, sharing a folder, and together."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.plain
+HERE = Path(__file__).parent
+OURS = "Learnable-Fourier+MLP"
+
+
+def start(*words: str | Path, launcher: tuple[str, ...] = ("-m",), **variables: str) -> subprocess.Popen[str]:
+    command = [sys.executable, *launcher, "lff", *map(str, words), "--device", "cpu"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **variables}
+    return subprocess.Popen(command, cwd=HERE, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def finish(process: subprocess.Popen[str], code: int = 0) -> str:
+    said, _ = process.communicate(timeout=240)
+    assert process.returncode == code, said
+    return said
+
+
+def lines(run: Path) -> list[dict[str, Any]]:
+    """What a run found, without how long it took."""
+    found = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in found]
+
+
+def wait_for(run: Path, step: int) -> None:
+    for _ in range(2400):
+        metrics = run / "metrics.jsonl"
+        if metrics.exists() and f'"step": {step},' in metrics.read_text():
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"{run} did not reach step {step}")
+
+
+def test_a_run_killed_at_several_points_ends_with_identical_numbers(tmp_path: Path) -> None:
+    words = ("train", "classification", "--preset", "tiny", "--method", OURS, "--steps", "60", "--log-every", "1")
+    run = f"runs/{OURS}--seed-0"
+    whole = start(*words, "--out", tmp_path / "whole")
+    for step in (3, 26, 47):  # before the first checkpoint, and between two
+        cut = start(*words, "--out", tmp_path / "cut")
+        wait_for(tmp_path / "cut" / run, step)
+        cut.send_signal(signal.SIGKILL)
+        cut.communicate()
+        assert cut.returncode == -signal.SIGKILL, "the run ended before it was killed"
+    finish(start(*words, "--out", tmp_path / "cut"))
+    finish(whole)
+    assert lines(tmp_path / "cut" / run) == lines(tmp_path / "whole" / run)
+    assert len(json.loads((tmp_path / "cut" / run / "environment.json").read_text())["resumed"]) == 2
+
+
+def test_two_processes_follow_the_losses_of_one(tmp_path: Path) -> None:
+    words = ("train", "classification", "--preset", "tiny", "--method", OURS, "--steps", "20", "--log-every", "1")
+    finish(start(*words, "--out", tmp_path / "one"))
+    together = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m")
+    finish(start(*words, "--out", tmp_path / "two", launcher=together))
+    one, two = (lines(tmp_path / name / f"runs/{OURS}--seed-0") for name in ("one", "two"))
+    losses = [[line["loss"] for line in found if line["kind"] == "train"] for found in (one, two)]
+    assert len(losses[0]) == 20
+    assert losses[1] == pytest.approx(losses[0], abs=1e-5)
+    assert two[-1]["top1"] == pytest.approx(one[-1]["top1"], abs=0.01)
+    assert json.loads((tmp_path / "two" / f"runs/{OURS}--seed-0" / "environment.json").read_text())["processes"] == 2
+
+
+def test_workers_share_a_folder_and_no_run_is_done_twice(tmp_path: Path) -> None:
+    said = finish(start("compare", "toy:Toy", "--seeds", "3", "--workers", "2", "--out", tmp_path))
+    assert f"The report is {tmp_path / 'report.html'}" in said
+    runs = sorted((tmp_path / "runs").glob("*--seed-?"))
+    assert len(runs) == 6
+    for run in runs:
+        assert [line["kind"] for line in lines(run)].count("final") == 1
+        assert "resumed" not in json.loads((run / "environment.json").read_text())
+    assert not list((tmp_path / "runs").glob("*.claim"))
+    before = {run: (run / "metrics.jsonl").stat().st_mtime_ns for run in runs}
+    again = finish(start("compare", "toy:Toy", "--seeds", "4", "--out", tmp_path))  # one seed more
+    assert "6 of 6" not in again
+    assert {run: (run / "metrics.jsonl").stat().st_mtime_ns for run in runs} == before
+    assert len(list((tmp_path / "runs").glob("*--seed-?"))) == 8
+
+
+def test_a_comparison_that_is_told_to_stop_goes_on(tmp_path: Path) -> None:
+    words = ("compare", "toy:Toy", "--steps", "20000", "--seeds", "1", "--log-every", "1", "--out", tmp_path)
+    first = start(*words)
+    wait_for(tmp_path / "runs" / "Embed-2D--seed-0", 25)
+    first.send_signal(signal.SIGTERM)
+    said = finish(first, code=143)
+    assert "the same command goes on from there" in said
+    assert (tmp_path / "runs" / "Embed-2D--seed-0" / "checkpoint" / "last.pt").exists()
