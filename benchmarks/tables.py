@@ -93,6 +93,10 @@ SELECTED: dict[str, tuple[str, list[str]]] = {
 }
 
 
+#: Comparisons of `lff compare` in results/, whose report's tables the docs show.
+COMPARISONS = ("classification-demo", "classification-explore", "classification-mini")
+
+
 def save(name: str, record: dict[str, Any], root: Path = ROOT) -> None:
     """Keeps what was measured, {"environment": ..., "rows": [...]}, and prints its table."""
     path = root / RECORDS / f"{name}.json"
@@ -103,6 +107,9 @@ def save(name: str, record: dict[str, Any], root: Path = ROOT) -> None:
 
 def markdown(name: str, record: dict[str, Any]) -> str:
     """A record as a table, and below it in small print how its numbers came about."""
+    if name in COMPARISONS:
+        tables = f"{record['table'].rstrip()}\n\n{record['sizes'].rstrip()}"
+        return f"{tables}\n\n{_small_print(record['environment'])}"
     columns = COLUMNS[SELECTED[name][0] if name in SELECTED else name]
     lines = [list(columns.values()), ["---"] * len(columns), *([_cell(row[key]) for key in columns] for row in record["rows"])]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -137,7 +144,7 @@ def problems(root: Path = ROOT) -> list[str]:
     found, records = [], _records(root)
     for page in _pages(root):
         text, file = page.read_text(encoding="utf-8"), page.relative_to(root)
-        for name in (*COLUMNS, *SELECTED):
+        for name in (*COLUMNS, *SELECTED, *COMPARISONS):
             begins, ends = text.count(f"<!-- begin: {name} -->"), text.count(f"<!-- end: {name} -->")
             if begins != ends:
                 found.append(f"{file}: {begins} begin and {ends} end markers of {name}")
@@ -160,11 +167,20 @@ def write(root: Path = ROOT) -> None:
 def _records(root: Path) -> dict[str, dict[str, Any]]:
     paths = {name: root / RECORDS / f"{name}.json" for name in COLUMNS}
     records = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
+    records |= {name: _comparison(root / "results" / name) for name in COMPARISONS if (root / "results" / name).exists()}
     for name, (source, rows) in SELECTED.items():
         if source in records:
             first = next(iter(COLUMNS[source]))
             records[name] = {**records[source], "rows": [row for row in records[source]["rows"] if row[first] in rows]}
     return records
+
+
+def _comparison(folder: Path) -> dict[str, Any]:
+    from lff.experiments import records, report
+
+    about = records.read(folder)
+    environment = {**about.runs[0].environment, "command": about.about["command"]}
+    return {"table": report.table(folder), "sizes": report.sizes_table(folder), "environment": environment}
 
 
 def _pages(root: Path) -> list[Path]:

@@ -46,7 +46,24 @@ def pictures(root: Path, classes: int = 2, count: int = 4) -> Path:
     return root
 
 
-SMALL = ("--preset", "tiny", "--device", "cpu", "--batch", "2", "--steps", "2", "--develop", "1", "--image", "32", "--seeds", "1")
+SMALL = (
+    "--preset",
+    "tiny",
+    "--device",
+    "cpu",
+    "--batch",
+    "2",
+    "--steps",
+    "2",
+    "--develop",
+    "1",
+    "--image",
+    "32",
+    "--seeds",
+    "1",
+    "--workers",
+    "1",
+)
 
 
 def test_a_wrong_method_is_answered_with_the_nearest(wrong, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -100,7 +117,7 @@ def test_a_full_disk_is_said_and_loses_nothing(wrong, tmp_path: Path, monkeypatc
 def test_a_folder_of_another_config_is_refused_with_the_difference(  # type: ignore[no-untyped-def]
     wrong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = ("compare", "toy:Toy", "--seeds", "1", "--device", "cpu", "--out", tmp_path)
+    words = ("compare", "toy:Toy", "--seeds", "1", "--workers", "1", "--device", "cpu", "--out", tmp_path)
     lff(monkeypatch, *words)
     before = {file: file.read_bytes() for file in tmp_path.rglob("*.jsonl")}
     assert "holds another comparison (rate: 0.01 -> 0.5)" in wrong(*words, "--rate", "0.5")
@@ -110,7 +127,22 @@ def test_a_folder_of_another_config_is_refused_with_the_difference(  # type: ign
 def test_a_run_that_diverges_is_told_and_the_others_are_done(  # type: ignore[no-untyped-def]
     wrong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = wrong("compare", "toy:Toy", "--seeds", "1", "--rate", "1e30", "--clip", "0", "--device", "cpu", "--out", tmp_path)
+    said = wrong(
+        "compare",
+        "toy:Toy",
+        "--seeds",
+        "1",
+        "--workers",
+        "1",
+        "--rate",
+        "1e30",
+        "--clip",
+        "0",
+        "--device",
+        "cpu",
+        "--out",
+        tmp_path,
+    )
     assert "was not finite at step" in said
     assert (tmp_path / "report.html").exists()
 
@@ -118,7 +150,7 @@ def test_a_run_that_diverges_is_told_and_the_others_are_done(  # type: ignore[no
 def test_report_remakes_the_report_and_says_where_there_is_none(  # type: ignore[no-untyped-def]
     wrong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lff(monkeypatch, "compare", "toy:Toy", "--seeds", "1", "--device", "cpu", "--out", tmp_path)
+    lff(monkeypatch, "compare", "toy:Toy", "--seeds", "1", "--workers", "1", "--device", "cpu", "--out", tmp_path)
     page = (tmp_path / "report.html").read_bytes()
     (tmp_path / "report.html").unlink()
     lff(monkeypatch, "report", tmp_path)
@@ -128,7 +160,7 @@ def test_report_remakes_the_report_and_says_where_there_is_none(  # type: ignore
 
 
 def test_speed_is_measured_for_every_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lff(monkeypatch, "compare", "toy:Toy", "--seeds", "1", "--device", "cpu", "--out", tmp_path)
+    lff(monkeypatch, "compare", "toy:Toy", "--seeds", "1", "--workers", "1", "--device", "cpu", "--out", tmp_path)
     rows = json.loads((tmp_path / "speed.json").read_text())["rows"]
     assert [row["method"] for row in rows] == ["Embed-2D", "Learnable-Fourier+MLP(gamma=4.0)"]
     assert all(seconds > 0 for row in rows for seconds in row["seconds"])

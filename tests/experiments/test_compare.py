@@ -72,6 +72,24 @@ def test_two_processes_follow_the_losses_of_one(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "two" / f"runs/{OURS}--seed-0" / "environment.json").read_text())["processes"] == 2
 
 
+def test_two_tasks_of_a_slurm_step_train_together(tmp_path: Path) -> None:
+    """The variables that srun sets, for two tasks on one machine."""
+    step = {
+        "SLURM_NTASKS": "2",
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_STEP_TASKS_PER_NODE": "2",
+        "SLURM_NNODES": "1",
+        "SLURM_NTASKS_PER_NODE": "2",
+    }
+    step |= {"SLURM_JOB_ID": "4242", "SLURM_JOB_NAME": "lff", "SLURM_NODELIST": "127.0.0.1", "SLURM_NODEID": "0"}
+    words = ("train", "toy:Toy", "--method", "Embed-2D", "--out", tmp_path)
+    tasks = [start(*words, **step, SLURM_PROCID=str(rank), SLURM_LOCALID=str(rank)) for rank in (0, 1)]
+    for task in tasks:
+        finish(task)
+    assert lines(tmp_path / "runs/Embed-2D--seed-0")[-1]["kind"] == "final"
+    assert json.loads((tmp_path / "runs/Embed-2D--seed-0/environment.json").read_text())["processes"] == 2
+
+
 def test_workers_share_a_folder_and_no_run_is_done_twice(tmp_path: Path) -> None:
     said = finish(start("compare", "toy:Toy", "--seeds", "3", "--workers", "2", "--out", tmp_path))
     assert f"The report is {tmp_path / 'report.html'}" in said
@@ -82,14 +100,14 @@ def test_workers_share_a_folder_and_no_run_is_done_twice(tmp_path: Path) -> None
         assert "resumed" not in json.loads((run / "environment.json").read_text())
     assert not list((tmp_path / "runs").glob("*.claim"))
     before = {run: (run / "metrics.jsonl").stat().st_mtime_ns for run in runs}
-    again = finish(start("compare", "toy:Toy", "--seeds", "4", "--out", tmp_path))  # one seed more
+    again = finish(start("compare", "toy:Toy", "--seeds", "4", "--workers", "1", "--out", tmp_path))  # one seed more
     assert "6 of 6" not in again
     assert {run: (run / "metrics.jsonl").stat().st_mtime_ns for run in runs} == before
     assert len(list((tmp_path / "runs").glob("*--seed-?"))) == 8
 
 
 def test_a_comparison_that_is_told_to_stop_goes_on(tmp_path: Path) -> None:
-    words = ("compare", "toy:Toy", "--steps", "20000", "--seeds", "1", "--log-every", "1", "--out", tmp_path)
+    words = ("compare", "toy:Toy", "--steps", "20000", "--seeds", "1", "--log-every", "1", "--workers", "1", "--out", tmp_path)
     first = start(*words)
     wait_for(tmp_path / "runs" / "Embed-2D--seed-0", 25)
     first.send_signal(signal.SIGTERM)

@@ -10,7 +10,7 @@ from toy import Toy, demo
 
 from lff.experiments.config import Config
 from lff.experiments.display import Display
-from lff.experiments.engine import Engine, Stopped, launch, run_config, train
+from lff.experiments.engine import Engine, Stopped, launch, processes, run_config, train
 from lff.experiments.folder import RunFolder
 from lff.experiments.methods import parse
 from lff.experiments.problems import Diverged, Problem
@@ -38,6 +38,20 @@ def lines(path: Path) -> list[dict[str, Any]]:
     """What a run found, without how long it took."""
     found = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
     return [{key: value for key, value in line.items() if key != "seconds"} for line in found]
+
+
+@pytest.mark.parametrize(
+    ("variables", "wanted"),
+    [
+        ({}, (1, 1)),
+        ({"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}, (16, 8)),
+        ({"SLURM_STEP_NUM_TASKS": "8", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}, (8, 4)),
+        ({"SLURM_STEP_NUM_TASKS": "3", "SLURM_STEP_TASKS_PER_NODE": "3"}, (3, 3)),
+        ({"SLURM_NTASKS": "8"}, (1, 1)),  # a job's script, not a step
+    ],
+)
+def test_processes_are_those_that_were_started_together(variables: dict[str, str], wanted: tuple[int, int]) -> None:
+    assert processes(variables) == wanted
 
 
 def test_a_run_leaves_the_files_that_a_report_reads(tmp_path: Path, fabric: Fabric) -> None:

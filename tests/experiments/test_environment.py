@@ -18,6 +18,14 @@ def test_a_record_names_commit_versions_device_and_seeds() -> None:
     assert record["seeds"] == [0, 1]
 
 
+def test_the_command_is_the_one_to_repeat_and_the_commit_can_be_told(monkeypatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/somewhere/lff/__main__.py", "compare", "--methods", "Learnable-Fourier+MLP(gamma=4)"])
+    monkeypatch.setenv("LFF_COMMIT", "0123abcd")
+    record = environment()
+    assert record["command"] == "lff compare --methods 'Learnable-Fourier+MLP(gamma=4)'"
+    assert record["commit"] == "0123abcd"
+
+
 def test_a_record_holds_no_path_of_the_machine(tmp_path) -> None:
     script = tmp_path / "measure.py"
     script.write_text("from lff.experiments.environment import environment; print(environment()['command'])")

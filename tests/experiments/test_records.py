@@ -1,3 +1,4 @@
+import itertools
 import json
 import math
 from pathlib import Path
@@ -69,6 +70,21 @@ def test_a_run_that_has_not_measured_is_unfinished(folder: Path) -> None:
     assert (run.seed, run.step, run.final) == (0, 0, None)
 
 
+def test_a_run_that_was_just_begun_is_no_error(folder: Path) -> None:
+    before = len(read(folder).runs)
+    add(folder, "Embed-1D", 7, "")
+    (folder / "runs" / "Embed-1D--seed-7" / "environment.json").unlink()
+    assert len(read(folder).runs) == before + 1
+    (folder / "runs" / "Embed-1D--seed-7" / "config.json").unlink()
+    assert len(read(folder).runs) == before
+
+
+def test_another_method_can_be_compared_with(folder: Path) -> None:
+    assert read(folder, "Sine-2D").default == "Sine-2D"
+    with pytest.raises(ValueError, match=r"must be one of .*, got .Sine-3D."):
+        read(folder, "Sine-3D")
+
+
 def test_steps_that_a_resumed_run_repeats_count_once(folder: Path) -> None:
     again = [*LINES[:2], {**LINES[1], "top1": 0.25}, *LINES[2:]]
     add(folder, "Embed-1D", 0, "".join(json.dumps(line) + "\n" for line in again))
@@ -83,8 +99,13 @@ def test_the_final_evaluation_ends_the_curve(folder: Path) -> None:
     assert math.isnan(points[250])
 
 
-@pytest.mark.parametrize("name", ["compare.json", "runs/Sine-2D--seed-0/config.json", "runs/Sine-2D--seed-0/environment.json"])
-@pytest.mark.parametrize("content", [None, "{", "[]", b"\xff\xfe"])
+RUN, DAMAGED = "runs/Sine-2D--seed-0", ["{", "[]", b"\xff\xfe"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("compare.json", None), *itertools.product(["compare.json", f"{RUN}/config.json", f"{RUN}/environment.json"], DAMAGED)],
+)
 def test_a_missing_or_damaged_file_is_named(folder: Path, name: str, content: str | bytes | None) -> None:
     file = folder / name
     file.unlink()

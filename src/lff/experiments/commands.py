@@ -31,8 +31,8 @@ class Compare:
     """Folder for the runs and the report; by default runs/TASK-PRESET. Several processes and machines may share it."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train."""
-    workers: int = 1
-    """Processes at once on this machine, spread over its GPUs."""
+    workers: int = 0
+    """Processes at once on this machine, spread over its GPUs; 0 takes one for each GPU, or for each core without one."""
     silent: bool = False
     """Show no progress."""
 
@@ -89,8 +89,9 @@ def _compare(comparison: Any, where: Any, arguments: list[str]) -> None:
 
     comparison.declare()
     try:
-        if where.workers > 1:
-            workers.run(comparison, arguments, where.workers)
+        count = where.workers or workers.fitting(comparison, where.device)
+        if count > 1:
+            workers.run(comparison, arguments, count)
         fabric, task = comparing.prepare(comparison, where.device)
         wrong = comparing.work(comparison, fabric, task, silent=where.silent)
         if where.silent:
@@ -123,17 +124,18 @@ def _train(comparison: Any, where: Any) -> None:
         raise SystemExit(143) from None
 
 
-def report(folder: Annotated[Path, tyro.conf.Positional]) -> None:
+def report(folder: Annotated[Path, tyro.conf.Positional], against: str | None = None) -> None:
     """Makes the tables, figures and report.html of a comparison again, from its run records.
 
     Args:
         folder: the --out of `lff compare`.
+        against: the method that the others are compared with; by default what the host comes with.
     """
     from lff.experiments import report as reporting
 
     with plainly():
-        page = reporting.write(folder)
-        print(reporting.table(folder))
+        page = reporting.write(folder, against)
+        print(reporting.table(folder, against))
     print(f"The report is {page}")
 
 

@@ -5,16 +5,18 @@ learning rate. So a checkpoint holds the step, the weights and the optimiser, an
 """
 
 import json
+import logging
 import math
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
 import torch
 from lightning.fabric import Fabric
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from torch import Tensor, nn
 
 from lff.encodings.fourier import FourierFeatures
@@ -39,20 +41,33 @@ def launch(device: str, precision: str) -> Fabric:
         device: "auto" (a GPU where there is one), "cpu" or "cuda".
         precision: "32" or "bf16".
     """
+    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would say on every start what was asked for
     if device == "cuda" and not torch.cuda.is_available():
         raise Problem("--device cuda wants a GPU that torch can use, and there is none here")
     kind = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-    processes = int(os.environ.get("WORLD_SIZE", os.environ.get("SLURM_NTASKS", "1")))
-    local = int(os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("SLURM_NTASKS_PER_NODE", "1")))
+    started, local = processes(os.environ)
     fabric = Fabric(
         accelerator=kind,
         devices=local,
-        num_nodes=processes // local,
-        strategy="ddp" if processes > 1 else "auto",
+        num_nodes=started // local,
+        strategy="ddp" if started > 1 else "auto",
         precision="bf16-mixed" if precision == "bf16" else "32-true",
+        plugins=[LightningEnvironment()] if started == 1 else None,
     )
     fabric.launch()
     return fabric
+
+
+def processes(variables: Mapping[str, str]) -> tuple[int, int]:
+    """How many processes `torchrun` or `srun` started, in all and on this machine.
+
+    Of SLURM the variables of a step: those of a job are there as well for a command that it runs alone.
+    """
+    if "LOCAL_WORLD_SIZE" in variables:
+        return int(variables["WORLD_SIZE"]), int(variables["LOCAL_WORLD_SIZE"])
+    if "SLURM_STEP_NUM_TASKS" in variables:  # "4(x2)" is four on each of two machines
+        return int(variables["SLURM_STEP_NUM_TASKS"]), int(variables["SLURM_STEP_TASKS_PER_NODE"].partition("(")[0])
+    return 1, 1
 
 
 def world_of(fabric: Fabric) -> World:

@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import platform
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,13 +17,20 @@ PACKAGES = ("lff", "torch", "einops", "numpy", "transformers", "timm")
 def environment(*, device: str = "cpu", seeds: list[int] | None = None) -> dict[str, Any]:
     """The record of this process, to be kept with what it measured on `device` ("cpu" or "cuda")."""
     return {
-        "command": " ".join(["python" if sys.argv[0].endswith(".py") else "", _relative(sys.argv[0]), *sys.argv[1:]]).strip(),
+        "command": _command(),
         "commit": _commit(),
         "versions": {"python": platform.python_version(), **{p: _version(p) for p in PACKAGES if _version(p)}},
         "device": _device(device),
         "threads": torch.get_num_threads(),
         "seeds": seeds or [],
     }
+
+
+def _command() -> str:
+    program, words = sys.argv[0], sys.argv[1:]
+    if program.endswith("__main__.py"):  # python -m lff
+        return shlex.join([Path(program).parent.name, *words])
+    return shlex.join([*(["python"] if program.endswith(".py") else []), _relative(program), *words])
 
 
 def _relative(program: str) -> str:
@@ -35,8 +43,10 @@ def _relative(program: str) -> str:
 def _commit() -> str:
     """The commit of the checkout that this package lies in, with "+" where its code differs from it.
 
-    A machine that has the files without the repository is told by the variable LFF_COMMIT.
+    A machine that has the files without the repository, or with an older one, is told by the variable LFF_COMMIT.
     """
+    if told := os.environ.get("LFF_COMMIT"):
+        return told
 
     def git(*words: str) -> str:
         run = subprocess.run(["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
@@ -46,7 +56,7 @@ def _commit() -> str:
     changed = git(
         "status", "--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)results", ":(top,exclude,glob)**/*.md"
     )
-    return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "") or os.environ.get("LFF_COMMIT", "")
+    return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
 
 
 def _version(package: str) -> str:

@@ -109,16 +109,24 @@ class Comparison:
         return {run.seed: run.value(key) for run in self.finished(method)}
 
 
-def read(folder: str | Path) -> Comparison:
+def read(folder: str | Path, against: str | None = None) -> Comparison:
     """Reads a comparison; runs come in the order of the methods and then of the seeds.
 
-    A file that is missing or damaged raises a ValueError that names it. A run without metrics.jsonl has not begun to measure,
-    and the last line of that file may be cut short, as it is while a run writes it: neither is an error.
+    A file that is missing or damaged raises a ValueError that names it. A run that was just begun, or killed in that moment, has
+    not all its files yet, and the last line of metrics.jsonl may be cut short, as it is while a run writes it: none is an error.
+
+    Args:
+        folder: of the comparison.
+        against: the method to compare with instead of the comparison's default.
     """
     folder = Path(folder)
     about = _object(folder / "compare.json", ("task", "methods", "seeds", "default", "measures"))
     _check(folder / "compare.json", about)
-    runs = [_run(path) for path in sorted((folder / "runs").glob("*")) if path.is_dir()]
+    if against is not None:
+        if against not in about["methods"]:
+            raise ValueError(f"the method to compare with must be one of {', '.join(about['methods'])}, got {against!r}")
+        about["default"] = against
+    runs = [_run(path) for path in sorted((folder / "runs").glob("*")) if (path / "config.json").exists()]
     order = list(dict.fromkeys([*about["methods"], *(run.method for run in runs)]))
     runs.sort(key=lambda run: (order.index(run.method), run.seed))
     for one, other in itertools.pairwise(runs):
@@ -143,7 +151,7 @@ def _check(path: Path, about: dict[str, Any]) -> None:
 
 def _run(folder: Path) -> Run:
     config = _object(folder / "config.json", ("method", "seed"))
-    environment = _object(folder / "environment.json", ())
+    environment = _object(folder / "environment.json", ()) if (folder / "environment.json").exists() else {}
     lines = _lines(folder / "metrics.jsonl") if (folder / "metrics.jsonl").exists() else []
     # A run that went on from a checkpoint may repeat steps: the later line counts.
     by_kind: dict[str, dict[int, dict[str, Any]]] = {"train": {}, "evaluation": {}, "final": {}}

@@ -12,9 +12,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from lff.experiments.compare import Comparison, cores
-from lff.experiments.engine import Stopped
+from lff.experiments.engine import Stopped, processes
 from lff.experiments.folder import finished
 from lff.experiments.problems import Problem
+
+
+def fitting(comparison: Comparison, device: str) -> int:
+    """One for each GPU, or without one for each core, as far as there are runs to do; one under torchrun or SLURM."""
+    if processes(os.environ)[0] > 1:
+        return 1
+    left = sum(not finished(comparison.folder(*each)) for each in comparison.matrix())
+    there = torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else cores()
+    return max(1, min(there, left))
 
 
 def run(comparison: Comparison, arguments: list[str], count: int) -> None:

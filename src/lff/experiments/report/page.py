@@ -14,21 +14,30 @@ from lff.experiments.report.heatmaps import heat_maps
 from lff.experiments.report.verdict import detectable, verdict
 
 
-def write(folder: str | Path) -> Path:
+def write(folder: str | Path, against: str | None = None) -> Path:
     """Writes report.html, report.md and report.csv into the folder of a comparison; returns the path of the page.
 
     A reader never sees half a file: each is written beside its place and then moved there.
+
+    Args:
+        folder: of the comparison.
+        against: the method that the others are compared with; by default what the host comes with.
     """
-    findings = find(read(folder))
+    findings = find(read(folder, against))
     _replace(Path(folder) / "report.csv", tables.csv(tables.main(findings)))
     _replace(Path(folder) / "report.md", _markdown(findings))
     return _replace(Path(folder) / "report.html", _html(findings))
 
 
-def table(folder: str | Path) -> str:
+def table(folder: str | Path, against: str | None = None) -> str:
     """The main table in Markdown, and below it the smallest difference that could have been seen."""
-    findings = find(read(folder))
+    findings = find(read(folder, against))
     return f"{tables.markdown(tables.main(findings))}\n{detectable(findings)}\n"
+
+
+def sizes_table(folder: str | Path) -> str:
+    """The table of image sizes in Markdown."""
+    return tables.markdown(tables.sizes(find(read(folder))))
 
 
 def _replace(path: Path, text: str) -> Path:
