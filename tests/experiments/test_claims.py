@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from lff.experiments import claims
 from lff.experiments.claims import claim
 
@@ -32,14 +34,28 @@ def test_the_claim_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
 
 
 def test_the_claim_of_another_machine_is_taken_over_once_it_is_stale(tmp_path: Path) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])  # whose number says nothing about a process elsewhere
+    dead.wait()
     file = tmp_path / "run.claim"
-    file.write_text(json.dumps({"host": "elsewhere", "pid": 1}))
+    file.write_text(json.dumps({"host": "elsewhere", "pid": dead.pid}))
     with claim(file) as mine:
         assert not mine
     old = time.time() - claims.STALE - 1
     os.utime(file, (old, old))
     with claim(file) as mine:
         assert mine
+
+
+def test_a_claim_that_was_renewed_in_the_meantime_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process sees a stale claim; before it can take that away, another has done so and holds a fresh one."""
+    file = tmp_path / "run.claim"
+    file.write_text(json.dumps({"host": "elsewhere", "pid": 1}))
+    seen = iter([True])
+    judge = claims._stale
+    monkeypatch.setattr(claims, "_stale", lambda path: next(seen, None) or judge(path))
+    with claim(file) as mine:
+        assert not mine
+    assert file.exists()
 
 
 def test_of_many_processes_that_want_a_stale_claim_one_gets_it(tmp_path: Path) -> None:

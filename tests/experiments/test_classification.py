@@ -93,7 +93,8 @@ def test_how_positions_are_asked_changes_the_answer_and_is_undone(task: Classifi
     assert not torch.allclose(logits["rescale"], logits["extend"], atol=1e-3)
     assert not torch.allclose(logits["rescale"], logits["interpolate"], atol=1e-5)
     world = world_of(launch("cpu", "32"))
-    task._asked(model, world, 40, "extend")
+    losses = {asked: task._asked(model, world, 40, asked)["loss"] for asked in logits}
+    assert len(set(losses.values())) == 3
     assert position.unseen == "rescale"
 
 
@@ -168,7 +169,8 @@ def test_few_shot_recognises_what_is_linear_and_not_noise() -> None:
 
 def test_few_shot_is_the_ridge_regression_of_the_protocol() -> None:
     generator = torch.Generator().manual_seed(1)
-    x, labels = torch.randn(10, 3, generator=generator).double(), torch.arange(10) % 2
+    # Classes of unequal size, so that how much the constant is held back shows.
+    x, labels = torch.randn(10, 3, generator=generator).double(), torch.tensor([0] * 7 + [1] * 3)
     test = torch.randn(40, 3, generator=generator).double()
     standard = (x - x.mean(0)) / (x.std(0, correction=0) + 1e-5)
     rows = torch.cat([standard, torch.full((10, 1), 100.0)], 1)
