@@ -54,7 +54,12 @@ class Weights:
     def __post_init__(self) -> None:
         freqs = self.features // 2
         shapes = {"w_r": (freqs, self.m), "bias": (freqs,) if self.bias else None}
-        shapes |= {"w_1": (self.hidden, self.features), "b_1": (self.hidden,), "w_2": (self.depth, self.hidden), "b_2": (self.depth,)}
+        shapes |= {
+            "w_1": (self.hidden, self.features),
+            "b_1": (self.hidden,),
+            "w_2": (self.depth, self.hidden),
+            "b_2": (self.depth,),
+        }
         if self.norm:
             shapes |= dict.fromkeys(("g_1", "s_1"), (self.features,)) | dict.fromkeys(("g_2", "s_2"), (self.hidden,))
         scales = {"w_1": 0.7, "w_2": self.hidden**-0.5, "b_1": 0.5, "b_2": 0.5}

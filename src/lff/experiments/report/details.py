@@ -40,7 +40,7 @@ def notes(findings: Findings) -> list[str]:
         f"correction for the {m} methods compared; p (Welch) is Welch's t-test, which does not pair, without a correction.",
         f"Steps: when {primary.name} first reaches {factor} times the default's final mean, straight between evaluations, "
         "as a mean over seeds; a secondary measure.",
-        "Relative speed: training steps per second over those of the default, the median ratio of neighbouring blocks, all in one process.",
+        "Relative speed: steps per second over those of the default; the median ratio of neighbouring blocks in one process.",
         "A run that has not finished is left out. What cannot be computed is a dash.",
     ]
 
