@@ -25,8 +25,10 @@ compare: .venv/stamp
 	$(BIN)/lff compare
 
 test: .venv/stamp
-	$(PYTEST) -n 2 $(HOOK) -m "not (compile or plain or gpu or data)"
-	$(PYTEST) -n 2 -m "(compile or plain) and not (gpu or data)"
+	$(PYTEST) -n 2 $(HOOK) -m "not (compile or plain or gpu or data)" --ignore=tests/kernels
+	$(PYTEST) -n 2 -m "(compile or plain) and not (gpu or data)" --ignore=tests/kernels
+	# The kernels on the CPU, in Triton's interpreter, which must be chosen before Triton is imported.
+	TRITON_INTERPRET=1 $(PYTEST) -n 2 tests/kernels
 
 check: .venv/stamp
 	$(BIN)/ruff format --check .

@@ -144,3 +144,20 @@ def test_two_runs_agree_to_the_bit() -> None:
     made, x = Weights(2, 30, 17, 20, True, True), torch.randn(150, 2, device=DEVICE)
     runs = [torch.autograd.grad(made.kernel(x).square().sum(), list(made.tensors.values())) for _ in range(2)]
     assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+
+
+def among_nans(tensor: torch.Tensor) -> torch.Tensor:
+    """The same values in the middle of memory that is nan elsewhere."""
+    memory = torch.full((tensor.numel() + 2048,), torch.nan, device=DEVICE)
+    memory[1024:-1024] = tensor.detach().flatten()
+    return memory[1024:-1024].reshape(tensor.shape).requires_grad_()
+
+
+@pytest.mark.parametrize("weights", [(3, 30, 17, 63, True, True), (3, 30, 140, 5, True, True)])
+def test_nothing_beyond_the_tensors_is_read(weights: tuple) -> None:
+    made = Weights(*weights)
+    made.tensors = {name: among_nans(tensor) for name, tensor in made.tensors.items()}
+    x, grad = among_nans(torch.randn(63, 3)), among_nans(torch.randn(63, weights[3])).detach()
+    out, features = made.kernel(x), kernels.fourier_features(x, made.tensors["w_r"], made.tensors["bias"])
+    grads = torch.autograd.grad([out, features], [x, *made.tensors.values()], [grad, among_nans(torch.randn(63, 30)).detach()])
+    assert all(tensor.isfinite().all() for tensor in (out, features, *grads))

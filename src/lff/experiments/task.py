@@ -22,7 +22,7 @@ class Measure:
 
     key: str
     label: str
-    scale: float = 1.0
+    scale: int | float = 1.0
     digits: int = 3
     larger: bool = True
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from lff.experiments.task import Request
 from lff.experiments.tasks.classification.config import ClassificationConfig
 
 
+@runtime_checkable
 class Source(Protocol):
     """Pictures by their number."""
 

@@ -1,0 +1,128 @@
+"""Eq. 2 as a PyTorch operator on the kernels: `lff::fourier_features` and its backward.
+
+Shapes: m coordinates, freqs = |F|/2. Gradients are summed in a fixed order, so that two runs agree to the bit.
+"""
+
+import math
+from typing import Any
+
+import torch
+from jaxtyping import Float, Num
+from torch import Tensor
+
+from lff.kernels.blocks import BLOCKS, cover, power_of_2, rows_at_once, split_rows
+from lff.kernels.serving import on, programs, require
+
+
+def fourier_features(
+    x: Num[Tensor, "*batch m"],
+    w_r: Float[Tensor, "freqs m"],
+    bias: Float[Tensor, " freqs"] | None = None,
+    *,
+    dtype: torch.dtype = torch.float32,
+) -> Float[Tensor, "*batch 2*freqs"]:
+    """Eq. 2: [cos(x W_r^T + bias) || sin(x W_r^T + bias)] / sqrt(|F|), as `lff.encodings.fourier.fourier_features`.
+
+    Args:
+        x: positions, in float32 or what converts to it.
+        w_r: frequencies.
+        bias: a phase for each of them.
+        dtype: of the output; phases are float32 in any case.
+    """
+    require(x, w_r, bias, dtype=dtype)
+    rows = x.reshape(-1, x.shape[-1]).float()
+    out: Tensor = _features(rows, w_r.float(), None if bias is None else bias.float(), dtype)
+    return out.reshape(*x.shape[:-1], out.shape[-1])
+
+
+@torch.library.custom_op("lff::fourier_features", mutates_args=())
+def _features(x: Tensor, w_r: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+    from lff.kernels.feature_kernels import features_forward
+
+    x, sizes = x.contiguous(), _sizes(x, w_r, bias)
+    out = x.new_empty(len(x), 2 * len(w_r), dtype=dtype)
+    if out.numel():
+        block = BLOCKS["features"]
+        rows = rows_at_once("features", len(x), programs(x.device))
+        grid = (cover(len(x), rows), cover(len(w_r), block.freqs))
+        with on(x):
+            features_forward[grid](
+                x, *_weights(w_r, bias), out, len(x), *sizes,
+                ROWS=rows, BLOCK=block.freqs, **block.options(rows),
+            )  # fmt: skip
+    return out
+
+
+@torch.library.custom_op("lff::fourier_features_backward", mutates_args=())
+def _features_backward(
+    grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, need_x: bool, need_weights: bool
+) -> tuple[Tensor, Tensor]:
+    """Gradients of the positions, [N, m], and of W_r^T and the bias below it, [m + 1, freqs]; one that is not needed is empty."""
+    from lff.kernels.feature_kernels import features_positions, features_weights
+
+    grad, x, sizes = grad.contiguous(), x.contiguous(), _sizes(x, w_r, bias)
+    (n, m), freqs = x.shape, len(w_r)
+    grad_x = x.new_empty(n if need_x else 0, m)
+    grad_weights = x.new_zeros(m + 1 if need_weights else 0, freqs)
+    if not grad.numel():
+        return grad_x, grad_weights
+    busy, padded = programs(x.device), power_of_2(m + 1)
+    with on(x):
+        if need_x:
+            block, rows = BLOCKS["features_positions"], rows_at_once("features_positions", n, busy)
+            features_positions[(cover(n, rows),)](
+                x, *_weights(w_r, bias), grad, grad_x, n, *sizes,
+                ROWS=rows, BLOCK=block.freqs, PADDED=padded, **block.options(rows),
+            )  # fmt: skip
+        if need_weights:
+            block = BLOCKS["features_weights"]
+            columns = cover(freqs, block.freqs)
+            rows, share, shares = split_rows("features_weights", n, cover(busy, columns))
+            part = x.new_empty(shares, m + 1, freqs)
+            features_weights[(columns, shares)](
+                x, *_weights(w_r, bias), grad, part, n, share, *sizes,
+                ROWS=rows, BLOCK=block.freqs, PADDED=padded, **block.options(rows),
+            )  # fmt: skip
+            grad_weights = part.sum(0)
+    return grad_x, grad_weights
+
+
+def _weights(w_r: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Both contiguous; a bias that is not there is never read."""
+    w_r = w_r.contiguous()
+    return w_r, w_r if bias is None else bias.contiguous()
+
+
+def _sizes(x: Tensor, w_r: Tensor, bias: Tensor | None) -> tuple[int, int, bool, float]:
+    """FREQS, M, BIASED and SCALE."""
+    return len(w_r), x.shape[1], bias is not None, 1 / math.sqrt(2 * len(w_r))
+
+
+@_features.register_fake
+def _(x: Tensor, w_r: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+    return x.new_empty(x.shape[0], 2 * w_r.shape[0], dtype=dtype)
+
+
+@_features_backward.register_fake
+def _(grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, need_x: bool, need_weights: bool) -> tuple[Tensor, Tensor]:
+    (n, m), freqs = x.shape, w_r.shape[0]
+    return x.new_empty(n if need_x else 0, m), x.new_empty(m + 1 if need_weights else 0, freqs)
+
+
+def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None, torch.dtype], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:3])
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+    need_x, need_w_r, need_bias, _ = ctx.needs_input_grad
+    grad_x, grads = _features_backward(grad, *ctx.saved_tensors, need_x, need_w_r or need_bias)
+    return grad_x if need_x else None, grads[:-1].T if need_w_r else None, grads[-1] if need_bias else None, None
+
+
+def refuse(ctx: Any, *grads: Any) -> None:
+    """The backward of a backward."""
+    raise RuntimeError('the fused kernels are differentiable once; for a second derivative use impl="torch"')
+
+
+_features.register_autograd(_backward, setup_context=_save)
+_features_backward.register_autograd(refuse)

@@ -1,0 +1,48 @@
+"""LayerNorm's affine part taken up by the dense layer after it: W (weight * n + shift) + b = (W * weight) n + (W shift + b).
+
+The rows of W * weight then lose their mean, which n, being without one, does not see: so that W r is W (r - mean).
+"""
+
+import torch
+from torch import Tensor
+
+from lff.kernels.blocks import BLOCKS, cover, power_of_2
+from lff.kernels.serving import on
+
+
+def folded(w: Tensor, b: Tensor, weight: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+    """The new W and b in float32, in plain torch and differentiable."""
+    w = w.float()
+    b = b + (w * shift).sum(1)  # no matrix product, which autocast would round
+    w = w * weight
+    return w - w.mean(1, keepdim=True), b
+
+
+def fold(w: Tensor, b: Tensor, weight: Tensor | None, shift: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The new W in the given dtype and b in float32, in one launch; without a LayerNorm, the old ones."""
+    w, b = w.contiguous(), b.float().contiguous()
+    if weight is None or shift is None:
+        return w.to(dtype), b
+    from lff.kernels.fold_kernels import fold_forward
+
+    out_w, out_b = w.new_empty(w.shape, dtype=dtype), torch.empty_like(b)
+    h, features = w.shape
+    with on(w):
+        fold_forward[(h,)](
+            w, b, weight.float().contiguous(), shift.float().contiguous(), out_w, out_b, features, power_of_2(features)
+        )
+    return out_w, out_b
+
+
+def fold_grads(grad_w: Tensor, grad_b: Tensor, w: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
+    """Gradients of W, weight and shift in a row, from those of the new W and b, both contiguous float32."""
+    from lff.kernels.fold_kernels import fold_backward
+
+    h, features = w.shape
+    block, out = BLOCKS["fold"], grad_w.new_empty(h * features + 2 * features)
+    with on(w):
+        fold_backward[(cover(features, block.freqs),)](
+            w.contiguous(), weight.float().contiguous(), shift.float().contiguous(), grad_w, grad_b, grad_w.mean(1), out,
+            h, features, block.rows, block.freqs,
+        )  # fmt: skip
+    return out

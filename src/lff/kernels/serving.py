@@ -1,0 +1,55 @@
+"""Where the kernels serve, and how many programs a device runs at once."""
+
+import importlib.util
+import os
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+#: Looked up, not imported: that takes longer than all of this library.
+INSTALLED = importlib.util.find_spec("triton") is not None
+#: Triton's interpreter, which runs the kernels on the CPU, is for tests: it must be chosen before Triton is imported.
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def obstacle(*tensors: Tensor | None, dtype: torch.dtype = torch.float32) -> str | None:
+    """Why the kernels cannot take these tensors and give an output of this dtype; None where they can.
+
+    Takes positions and weights in any order; positions may also be integers.
+    """
+    given = [tensor for tensor in tensors if tensor is not None]
+    devices = {tensor.device.type for tensor in given}
+    if not INSTALLED:
+        return "Triton is not installed"
+    if devices - {"cuda"} and not (INTERPRETED and devices == {"cpu"}):
+        return f"Triton needs tensors on a CUDA device, got {', '.join(sorted(devices))}"
+    if torch.version.hip is not None:
+        return "the kernels are written for NVIDIA's GPUs"
+    if "cuda" in devices and torch.cuda.is_available():
+        major = min(torch.cuda.get_device_properties(tensor.device).major for tensor in given)
+        if major < 8:
+            return f"the kernels need a GPU of compute capability 8.0 or later, got {major}.x"
+    for tensor in given:
+        if tensor.is_floating_point() and tensor.dtype not in DTYPES:
+            return f"the kernels compute in float32, got {tensor.dtype}"
+    return None if dtype in DTYPES else f"the kernels give float32, bfloat16 or float16, not {dtype}"
+
+
+def require(*tensors: Tensor | None, dtype: torch.dtype) -> None:
+    """Raises a ValueError where there is an obstacle."""
+    reason = obstacle(*tensors, dtype=dtype)
+    if reason is not None:
+        raise ValueError(f'{reason}; use impl="torch"')
+
+
+def programs(device: torch.device) -> int:
+    """How many programs a device runs at once, one on each of its multiprocessors; a number for tests in the interpreter."""
+    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
+
+
+def on(x: Tensor) -> AbstractContextManager[object]:
+    """Makes a tensor's GPU the current one, where Triton launches."""
+    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
