@@ -87,7 +87,8 @@ def _compare(comparison: Any, where: Any, arguments: list[str]) -> None:
     from lff.experiments import workers
     from lff.experiments.engine import Stopped
 
-    comparison.declare()
+    if not (where.silent and (comparison.out / "compare.json").exists()):  # a worker leaves its parent's as it is
+        comparison.declare()
     try:
         count = where.workers or workers.fitting(comparison, where.device)
         if count > 1:

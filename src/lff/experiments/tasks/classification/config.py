@@ -92,7 +92,10 @@ def tiny() -> ClassificationConfig:
 
 
 def demo() -> ClassificationConfig:
-    """`lff compare`: 4 methods, 2 seeds on the embedded garments."""
+    """`lff compare`: 4 methods, 2 seeds on the embedded garments.
+
+    About five minutes on two CPU cores; Top-1 of 71 % with positions and 62 % without.
+    """
     return ClassificationConfig(
         methods=("Embed-1D", "none", "Sine-2D", "Learnable-Fourier+MLP"),
         seeds=2,
@@ -114,7 +117,11 @@ def demo() -> ClassificationConfig:
 
 
 def mini() -> ClassificationConfig:
-    """`lff compare classification --preset mini --data DIR --workers 8`: 64 classes of Tiny-ImageNet."""
+    """`lff compare classification --preset mini --data DIR --workers 16`: 64 classes of Tiny-ImageNet, 64x64.
+
+    A model small enough for many seeds: 32 runs took five and a half minutes on an H200 under NVIDIA's MPS, and Top-1 was 40 %
+    without positions and up to 44 % with them, on the pictures set aside for choosing.
+    """
     return ClassificationConfig(
         methods=METHODS,
         seeds=8,
