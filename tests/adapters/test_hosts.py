@@ -115,7 +115,7 @@ def test_a_wrong_encoding_leaves_the_model_untouched(case: Case) -> None:
         lff.swap(model, lff.LearnableFourier(3, depth), **dict(case.options), fit=True)
     with pytest.raises(ValueError, match="class_token must be one of 'keep', 'zero', got 'drop'"):
         lff.swap(model, lff.LearnableFourier(case.coords, depth), class_token="drop")
-    with pytest.raises(ValueError, match="unseen must be one of 'rescale', 'extend', got 'crop'"):
+    with pytest.raises(ValueError, match="unseen must be one of 'rescale', 'extend', 'interpolate', got 'crop'"):
         lff.swap(model, lff.LearnableFourier(case.coords, depth), unseen="crop")
     with pytest.raises(ValueError, match=r"model must have been swapped by lff\.swap, got a"):
         lff.unswap(model)
