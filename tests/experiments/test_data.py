@@ -414,6 +414,22 @@ def test_without_training_the_key_changes_nothing(tmp_path: Path) -> None:
     assert torch.equal(dataset[3, 1][0], dataset[3, 2][0])
 
 
+@pytest.mark.parametrize("size", [12, 30, 45])
+def test_resized_to_its_size_a_stream_has_the_pixels_of_pictures_decoded_once(tmp_path: Path, size: int) -> None:
+    imagenet(tmp_path, size=(41, 30))
+    (pixels, labels), *_ = batches(
+        StreamedImages(listing(tmp_path, "val"), size, False, resize=size), [(torch.arange(6), torch.arange(6))], 0
+    )
+    once = folder(tmp_path, "val", size)
+    assert torch.equal(pixels, once.pixels)
+    assert torch.equal(labels, once.labels)
+
+
+def test_a_stream_that_cuts_out_more_than_it_resizes_to_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="resize must be a whole number of at least 16, got 8"):
+        StreamedImages(listing(imagenet(tmp_path), "val"), 16, False, resize=8)
+
+
 @pytest.mark.plain
 @workers_on_any_machine
 @pytest.mark.parametrize("workers", [0, 2])

@@ -30,13 +30,16 @@ class StreamedImages(Dataset[tuple[Tensor, Tensor]]):
         listing: which pictures.
         size: the side of the square that is cut out.
         train: cut out a random part, decided by the key (`train_crop`); otherwise the middle (`centre_crop`), whatever the key.
+        resize: what the short side is resized to before the middle is cut out, by default size * 256 / 224. With `size` itself
+            the pixels are those of `lff.experiments.data.folder`.
     """
 
-    def __init__(self, listing: Listing, size: int, train: bool) -> None:
+    def __init__(self, listing: Listing, size: int, train: bool, *, resize: int | None = None) -> None:
         # Arrays, since each worker gets its own copy: a million strings take ten times as long to send.
         self.paths = np.array([os.fsencode(path) for path in listing.paths])
         self.labels = listing.labels
         self.size, self.train = arguments.whole("size", size), train
+        self.resize = None if resize is None else arguments.whole("resize", resize, least=size)
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -54,7 +57,7 @@ class StreamedImages(Dataset[tuple[Tensor, Tensor]]):
 
     def _read(self, index: int, key: int) -> UInt8[np.ndarray, "3 size size"]:
         def transform(image: Image.Image) -> Image.Image:
-            return train_crop(image, self.size, key) if self.train else centre_crop(image, self.size)
+            return train_crop(image, self.size, key) if self.train else centre_crop(image, self.size, self.resize)
 
         return np.ascontiguousarray(read(os.fsdecode(self.paths[index]), transform))
 

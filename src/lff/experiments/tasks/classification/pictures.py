@@ -53,7 +53,9 @@ class Streamed:
 
     def batches(self, requests: Iterable[Request], device: torch.device, *, train: bool) -> Iterator[tuple[Tensor, Tensor]]:
         crop = train and self._config.crop
-        pictures = data.StreamedImages(self._listing, self._config.image, crop)
+        # Without the crop recipe a picture is what it would be decoded once.
+        resize = None if self._config.crop else self._config.image
+        pictures = data.StreamedImages(self._listing, self._config.image, crop, resize=resize)
         keys: list[Tensor] = []
 
         def asked() -> Iterator[tuple[Tensor, Tensor]]:
