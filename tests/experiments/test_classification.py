@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import tyro
 from PIL import Image
 
 import lff
@@ -200,3 +201,15 @@ def test_presets_are_what_their_tasks_say() -> None:
         assert "lff" in preset.__doc__
     assert len(mini().methods) >= 8
     assert (len(demo().methods), demo().seeds) == (4, 2)
+
+
+@pytest.mark.parametrize("preset", Classification.presets)
+def test_gamma_is_given_as_a_number_or_as_a_pair(preset: str) -> None:
+    default = Classification.presets[preset]()
+
+    def given(*words: str) -> ClassificationConfig:
+        return tyro.cli(ClassificationConfig, default=default, args=words)
+
+    assert given() == default
+    assert given("--gamma", "8") == replace(default, gamma=8.0)
+    assert given("--gamma", "1", "16") == replace(default, gamma=(1.0, 16.0))

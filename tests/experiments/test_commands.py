@@ -80,6 +80,11 @@ def test_a_wrong_task_preset_and_option_are_named(wrong) -> None:  # type: ignor
     assert "has no 'Tsk'" in wrong("compare", "toy:Tsk")
 
 
+def test_a_range_of_gammas_that_begins_with_the_larger_is_refused(wrong, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    said = wrong("train", *SMALL[:4], "--method", "Learnable-Fourier+MLP", "--gamma", "16", "1", "--out", tmp_path)
+    assert "gamma must be a positive number or a pair of them, the smaller first, got (16.0, 1.0)" in said
+
+
 def test_a_missing_folder_is_named(wrong, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     assert f"no folder {tmp_path / 'none'}" in wrong("compare", *SMALL, "--data", tmp_path / "none", "--out", tmp_path / "out")
 

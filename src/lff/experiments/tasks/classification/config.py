@@ -1,7 +1,7 @@
 """The settings of image classification, and its presets."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from lff.experiments.config import Config
 
@@ -41,7 +41,7 @@ class ClassificationConfig(Config):
     """In the Transformer, attention apart."""
     objective: Literal["softmax", "sigmoid"] = "softmax"
     """Cross-entropy over the classes, or one a class, summed, as Scenic's ViT has it."""
-    gamma: Any = 2.0
+    gamma: float | tuple[float, float] = 2.0
     """Of the Fourier methods, in patches; a pair spreads it over the scales between."""
     hidden: int = 32
     """|H| of the methods with an MLP."""
