@@ -31,7 +31,7 @@ class Classification(Task[ClassificationConfig]):
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("top1", "Top-1, %", 100, 1),
         Measure("top5", "Top-5, %", 100, 1),
-        Measure("shots", "5-shot, %", 100, 1),
+        Measure("shots", "Few-shot, %", 100, 1),
     )
     presets: ClassVar[dict[str, Any]] = {
         "tiny": presets.tiny,
