@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ HERE = Path(__file__).parent
 
 
 @pytest.fixture
-def wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+def wrong(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     """Runs `lff`, demands exit code 2, and gives what it said."""
 
     def run(*words: str | Path) -> str:
@@ -66,13 +67,13 @@ SMALL = (
 )
 
 
-def test_a_wrong_method_is_answered_with_the_nearest(wrong, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_wrong_method_is_answered_with_the_nearest(wrong: Callable[..., str], tmp_path: Path) -> None:
     said = wrong("compare", "--preset", "tiny", "--methods", "Embed-1D", "Learnable-Furier+MLP", "--out", tmp_path / "out")
     assert "no method 'Learnable-Furier+MLP'; perhaps you meant 'Learnable-Fourier+MLP'" in said
     assert not (tmp_path / "out").exists()
 
 
-def test_a_wrong_task_preset_and_option_are_named(wrong) -> None:  # type: ignore[no-untyped-def]
+def test_a_wrong_task_preset_and_option_are_named(wrong: Callable[..., str]) -> None:
     assert "no task 'clasification'; perhaps you meant 'classification'" in wrong("compare", "clasification")
     assert "no preset 'mni' of classification; perhaps you meant 'mini'" in wrong("compare", "--preset", "mni")
     assert "--sedes" in wrong("compare", "--preset", "tiny", "--sedes", "3")
@@ -80,16 +81,16 @@ def test_a_wrong_task_preset_and_option_are_named(wrong) -> None:  # type: ignor
     assert "has no 'Tsk'" in wrong("compare", "toy:Tsk")
 
 
-def test_a_range_of_gammas_that_begins_with_the_larger_is_refused(wrong, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_range_of_gammas_that_begins_with_the_larger_is_refused(wrong: Callable[..., str], tmp_path: Path) -> None:
     said = wrong("train", *SMALL[:4], "--method", "Learnable-Fourier+MLP", "--gamma", "16", "1", "--out", tmp_path)
     assert "gamma must be a positive number or a pair of them, the smaller first, got (16.0, 1.0)" in said
 
 
-def test_a_missing_folder_is_named(wrong, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_missing_folder_is_named(wrong: Callable[..., str], tmp_path: Path) -> None:
     assert f"no folder {tmp_path / 'none'}" in wrong("compare", *SMALL, "--data", tmp_path / "none", "--out", tmp_path / "out")
 
 
-def test_an_empty_class_is_named(wrong, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_an_empty_class_is_named(wrong: Callable[..., str], tmp_path: Path) -> None:
     root = pictures(tmp_path / "data")
     for file in (root / "train" / "class_1").iterdir():
         file.unlink()
@@ -97,7 +98,9 @@ def test_an_empty_class_is_named(wrong, tmp_path: Path) -> None:  # type: ignore
 
 
 @pytest.mark.parametrize("stream", [(), ("--stream", "--loaders", "0")], ids=["decoded once", "streamed"])
-def test_a_corrupt_picture_is_named(wrong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+def test_a_corrupt_picture_is_named(
+    wrong: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: tuple[str, ...]
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     root = pictures(tmp_path / "data")
     for number in range(4):
@@ -106,7 +109,9 @@ def test_a_corrupt_picture_is_named(wrong, tmp_path: Path, monkeypatch: pytest.M
     assert str(root / "train" / "class_0") in said
 
 
-def test_a_full_disk_is_said_and_loses_nothing(wrong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_full_disk_is_said_and_loses_nothing(
+    wrong: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ("train", "toy:Toy", "--method", "Embed-2D", "--device", "cpu", "--out", tmp_path)
     run = tmp_path / "runs" / "Embed-2D--seed-0"
     (run / "checkpoint").mkdir(parents=True)
@@ -119,8 +124,8 @@ def test_a_full_disk_is_said_and_loses_nothing(wrong, tmp_path: Path, monkeypatc
     assert (run / "metrics.jsonl").read_text().splitlines()[-1].startswith('{"kind": "final"')
 
 
-def test_a_folder_of_another_config_is_refused_with_the_difference(  # type: ignore[no-untyped-def]
-    wrong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_folder_of_another_config_is_refused_with_the_difference(
+    wrong: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("compare", "toy:Toy", "--seeds", "1", "--workers", "1", "--device", "cpu", "--out", tmp_path)
     lff(monkeypatch, *words)
@@ -129,8 +134,8 @@ def test_a_folder_of_another_config_is_refused_with_the_difference(  # type: ign
     assert {file: file.read_bytes() for file in tmp_path.rglob("*.jsonl")} == before
 
 
-def test_a_run_that_diverges_is_told_and_the_others_are_done(  # type: ignore[no-untyped-def]
-    wrong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_run_that_diverges_is_told_and_the_others_are_done(
+    wrong: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = wrong(
         "compare",
@@ -152,8 +157,8 @@ def test_a_run_that_diverges_is_told_and_the_others_are_done(  # type: ignore[no
     assert (tmp_path / "report.html").exists()
 
 
-def test_report_remakes_the_report_and_says_where_there_is_none(  # type: ignore[no-untyped-def]
-    wrong, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_report_remakes_the_report_and_says_where_there_is_none(
+    wrong: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lff(monkeypatch, "compare", "toy:Toy", "--seeds", "1", "--workers", "1", "--device", "cpu", "--out", tmp_path)
     page = (tmp_path / "report.html").read_bytes()
