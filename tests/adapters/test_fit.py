@@ -40,6 +40,21 @@ def test_steps_lower_the_error_that_the_closed_form_leaves() -> None:
     assert moved.error < 0.7 * without.error
 
 
+# Noise is what no last layer follows: the closed form leaves about as much of it as there is.
+@pytest.mark.parametrize(("noise", "enough"), [(8e-4, True), (1.5e-3, False)])
+def test_frequencies_move_only_where_the_closed_form_leaves_more_than_a_thousandth(noise: float, enough: bool) -> None:
+    encode, grid = lff.LearnableFourier(2, 64, features=16, hidden=8, gamma=4.0), lff.grid((8, 8))
+    table = encode(grid).detach()
+    table += noise * (table - table.mean((0, 1))).square().mean().sqrt() * torch.randn_like(table)
+    torch.nn.init.normal_(encode.encoder.dense_2.weight)
+    before = encode.encoder.features.w_r.detach().clone()
+    left = lff.fit(encode, grid, table, ridge=1e-12)
+    assert left.closed is not None
+    assert (left.closed < 1e-3) == enough
+    assert torch.equal(encode.encoder.features.w_r, before) == enough
+    assert left.error < 1e-3 + noise
+
+
 @pytest.mark.parametrize("groups", [1, 2, 4])
 def test_groups_share_the_layer_that_is_solved_for(groups: int) -> None:
     truth = lff.LearnableFourier(4, 32, features=8, hidden=6, gamma=3.0, groups=groups)
