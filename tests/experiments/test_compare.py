@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from lff.experiments.methods import slug
+
 pytestmark = pytest.mark.plain
 HERE = Path(__file__).parent
 OURS = "Learnable-Fourier+MLP"
@@ -114,3 +116,35 @@ def test_a_comparison_that_is_told_to_stop_goes_on(tmp_path: Path) -> None:
     said = finish(first, code=143)
     assert "the same command goes on from there" in said
     assert (tmp_path / "runs" / "Embed-2D--seed-0" / "checkpoint" / "last.pt").exists()
+
+
+def test_the_watcher_of_workers_stops_them_when_it_is_told_to(tmp_path: Path) -> None:
+    words = ("compare", "toy:Toy", "--steps", "20000", "--seeds", "1", "--log-every", "1", "--workers", "2", "--out", tmp_path)
+    first = start(*words)
+    for method in ("Embed-2D", "Learnable-Fourier+MLP(gamma=4.0)"):
+        wait_for(tmp_path / "runs" / slug(method, 0), 5)
+    first.send_signal(signal.SIGTERM)
+    assert "the same command goes on with what is left" in finish(first, code=143)
+    assert len(list((tmp_path / "runs").glob("*/checkpoint/last.pt"))) == 2
+    assert not list((tmp_path / "runs").glob("*.claim"))
+
+
+def test_a_run_that_diverged_is_told_of_at_the_end_and_not_tried_again(tmp_path: Path) -> None:
+    words = ("compare", "toy:Toy", "--seeds", "1", "--workers", "1", "--out", tmp_path)
+    wild = "Learnable-Fourier+MLP(scale=1e30)"
+    said = finish(start(*words, "--methods", "Embed-2D", wild), code=2)
+    assert f"lff: {wild}, seed 0: the loss or its gradient was not finite at step 0" in said
+    assert f"The report is {tmp_path / 'report.html'}" in said
+    run = tmp_path / "runs" / slug(wild, 0)
+    before = (run / "failure.pt").stat().st_mtime_ns
+    assert "not finite at step 0" in finish(start(*words, "--methods", "Embed-2D", wild, "--workers", "2"), code=2)
+    assert (run / "failure.pt").stat().st_mtime_ns == before
+    finish(start("train", "toy:Toy", "--method", wild, "--out", tmp_path), code=2)  # on purpose: tried again
+    assert (run / "failure.pt").stat().st_mtime_ns > before
+
+
+def test_one_run_declares_its_own_seed_alone(tmp_path: Path) -> None:
+    finish(start("train", "toy:Toy", "--method", "Embed-2D", "--seed", "5", "--out", tmp_path))
+    assert json.loads((tmp_path / "compare.json").read_text())["seeds"] == [5]
+    finish(start("compare", "toy:Toy", "--seeds", "1", "--methods", "Embed-2D", "--workers", "1", "--out", tmp_path))
+    assert json.loads((tmp_path / "compare.json").read_text())["seeds"] == [5, 0]

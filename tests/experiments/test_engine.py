@@ -10,10 +10,11 @@ from toy import Toy, demo
 
 from lff.experiments.config import Config
 from lff.experiments.display import Display
-from lff.experiments.engine import Engine, Stopped, launch, processes, run_config, train
+from lff.experiments.engine import Engine, launch, processes
 from lff.experiments.folder import RunFolder
 from lff.experiments.methods import parse
 from lff.experiments.problems import Diverged, Problem
+from lff.experiments.training import Stopped, run_config, train
 
 OURS = "Learnable-Fourier+MLP(gamma=4.0)"
 

@@ -70,6 +70,7 @@ def run(arguments: list[str]) -> None:
         kind=kind,
         preset=preset,
         config=config,
+        seeds=(where.seed,) if command == "train" else tuple(range(config.seeds)),
         data=where.data,
         out=where.out or Path("runs") / f"{name.replace(':', '.')}-{preset}",
         command=f"lff {shlex.join(arguments)}",
@@ -85,7 +86,7 @@ def _compare(comparison: Any, where: Any, arguments: list[str]) -> None:
     from lff.experiments import compare as comparing
     from lff.experiments import report as reporting
     from lff.experiments import workers
-    from lff.experiments.engine import Stopped
+    from lff.experiments.training import Stopped
 
     if not (where.silent and (comparison.out / "compare.json").exists()):  # a worker leaves its parent's as it is
         comparison.declare()
@@ -94,13 +95,14 @@ def _compare(comparison: Any, where: Any, arguments: list[str]) -> None:
         if count > 1:
             workers.run(comparison, arguments, count)
         fabric, task = comparing.prepare(comparison, where.device)
-        wrong = comparing.work(comparison, fabric, task, silent=where.silent)
+        comparing.work(comparison, fabric, task, silent=where.silent)
         if where.silent:
             return
         comparing.measure_speed(comparison, fabric, task)
     except Stopped as stopped:
         print(f"lff: {stopped}", file=sys.stderr)
         raise SystemExit(143) from None
+    wrong = comparison.failures()
     if fabric.global_rank == 0:
         page = reporting.write(comparison.out)
         print(reporting.table(comparison.out))
@@ -113,8 +115,8 @@ def _compare(comparison: Any, where: Any, arguments: list[str]) -> None:
 
 def _train(comparison: Any, where: Any) -> None:
     from lff.experiments import compare as comparing
-    from lff.experiments.engine import Stopped
     from lff.experiments.methods import parse
+    from lff.experiments.training import Stopped
 
     comparison.declare()
     try:
@@ -190,7 +192,7 @@ def _parse(command: str, name: str, rest: list[str]) -> tuple[Any, str, Any, Any
     given: Any = tyro.cli(whole, prog=f"lff {command} {name}", args=rest)
     settings = {field.name: getattr(given.config, field.name) for field in dataclasses.fields(given.config)}
     if command == "train":
-        settings |= {"methods": (given.method,), "seeds": given.seed + 1}
+        settings["methods"] = (given.method,)
     return given, preset, type(kind.presets[preset]())(**settings), kind
 
 

@@ -15,12 +15,13 @@ from lightning.fabric import Fabric
 from lff.experiments.claims import claim
 from lff.experiments.config import Config, differences
 from lff.experiments.display import Display
-from lff.experiments.engine import Engine, launch, run_config, train
+from lff.experiments.engine import Engine, launch
 from lff.experiments.environment import environment
-from lff.experiments.folder import RunFolder, finished, reading, write
+from lff.experiments.folder import RunFolder, failure, finished, reading, write
 from lff.experiments.methods import Row, parse, slug
 from lff.experiments.problems import Diverged, Problem, plainly
 from lff.experiments.task import Task
+from lff.experiments.training import run_config, train
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Comparison:
     kind: type[Task[Any]]
     preset: str
     config: Config
+    seeds: tuple[int, ...]
     data: Path | None
     out: Path
     command: str
@@ -42,7 +44,16 @@ class Comparison:
 
     def matrix(self) -> list[tuple[Row, int]]:
         """Method by method for the first seed, then the next: what is there is paired at any time."""
-        return [(row, seed) for seed in range(self.config.seeds) for row in self.rows]
+        return [(row, seed) for seed in self.seeds for row in self.rows]
+
+    def left(self) -> list[tuple[Row, int]]:
+        """What is neither finished nor diverged."""
+        return [each for each in self.matrix() if not _ended(self.folder(*each))]
+
+    def failures(self) -> list[str]:
+        """Of the runs that diverged, a line each."""
+        found = {f"{row.label}, seed {seed}": failure(self.folder(row, seed)) for row, seed in self.matrix()}
+        return [f"{run}: {what}" for run, what in found.items() if what is not None]
 
     def folder(self, row: Row, seed: int) -> Path:
         return self.out / "runs" / slug(row.label, seed)
@@ -54,7 +65,7 @@ class Comparison:
             "preset": self.preset,
             "command": self.command,
             "methods": list(self.config.methods),
-            "seeds": list(range(self.config.seeds)),
+            "seeds": list(self.seeds),
             "default": self.kind.default,
             "measures": [asdict(measure) for measure in self.kind.measures],
             "config": self.config.shared(),
@@ -72,37 +83,31 @@ class Comparison:
         write(file, json.dumps(about, indent=1))
 
 
-def work(comparison: Comparison, fabric: Fabric, task: Task[Any], *, silent: bool = False) -> list[str]:
-    """Does every run that is not done and that no other process does, until all are done. Gives what went wrong, a line each."""
-    wrong: dict[Path, str] = {}
+def work(comparison: Comparison, fabric: Fabric, task: Task[Any], *, silent: bool = False) -> None:
+    """Does every run that is left and that no other process does, until none is. One that diverges does not stop the others."""
     waiting = False
-    while True:
-        left = [each for each in comparison.matrix() if not finished(comparison.folder(*each))]
-        left = [each for each in left if comparison.folder(*each) not in wrong]
-        if not _same(fabric, left):
-            return list(wrong.values())
+    while left := _same(fabric, comparison.left()):
         done = 0
-        for row, seed in _same(fabric, left):
-            folder = comparison.folder(row, seed)
-            with _claimed(fabric, folder) as mine:
-                if not mine:
-                    continue
-                done += 1
-                try:
-                    _run(comparison, row, seed, fabric, task, silent=silent)
-                except Diverged as error:
-                    wrong[folder] = f"{row.label}, seed {seed}: {error}"
+        for row, seed in left:
+            with _claimed(fabric, comparison.folder(row, seed)) as mine:
+                if mine:
+                    done += 1
+                    with contextlib.suppress(Diverged):
+                        _run(comparison, row, seed, fabric, task, silent=silent)
         if not done:
             if not waiting and not silent and fabric.global_rank == 0:
-                Display("compare")._say(f"{len(left)} runs are being done by other workers; waiting for them")
+                Display("compare").say(f"{len(left)} runs are being done by other workers; waiting for them")
             waiting = True
             time.sleep(1.0)
 
 
 def one(comparison: Comparison, row: Row, seed: int, fabric: Fabric, task: Task[Any], *, silent: bool = False) -> None:
-    """A single run of the matrix; one that is finished is left as it is, one that another process does is refused."""
+    """A single run of the matrix; one that is finished is left as it is, one that another process does is refused.
+
+    One that diverged is tried again.
+    """
     folder = comparison.folder(row, seed)
-    with _claimed(fabric, folder) as mine:
+    with _claimed(fabric, folder, again=True) as mine:
         if mine:
             _run(comparison, row, seed, fabric, task, silent=silent)
         elif not finished(folder):
@@ -146,14 +151,18 @@ def _run(comparison: Comparison, row: Row, seed: int, fabric: Fabric, task: Task
         display.end()
 
 
+def _ended(folder: Path) -> bool:
+    return finished(folder) or failure(folder) is not None
+
+
 @contextlib.contextmanager
-def _claimed(fabric: Fabric, folder: Path) -> Iterator[bool]:
+def _claimed(fabric: Fabric, folder: Path, *, again: bool = False) -> Iterator[bool]:
     """For all processes of a run, the first one claims it."""
     if fabric.global_rank:
         yield bool(fabric.broadcast(None))
         return
     with claim(folder.with_name(f"{folder.name}.claim")) as mine:
-        mine = mine and not finished(folder)
+        mine = mine and not (finished(folder) if again else _ended(folder))
         if fabric.world_size > 1:
             fabric.broadcast(mine)
         yield mine

@@ -31,7 +31,7 @@ class Display:
             self._task = self._bar.add_task(self.label, total=steps, completed=done, how="")
             self._bar.start()
         elif done:
-            self._say(f"goes on from step {done}")
+            self.say(f"goes on from step {done}")
 
     def step(self, step: int, loss: float) -> None:
         self._loss = loss
@@ -41,7 +41,7 @@ class Display:
     def evaluation(self, step: int, found: dict[str, Any]) -> None:
         if self._bar is None:
             values = ", ".join(f"{key} {value:.4g}" for key, value in found.items() if isinstance(value, float))
-            self._say(f"step {step} of {self.steps}, {self._speed(step):.1f} steps/s: {values}")
+            self.say(f"step {step} of {self.steps}, {self._speed(step):.1f} steps/s: {values}")
 
     def end(self) -> None:
         if self._bar is not None:
@@ -51,6 +51,6 @@ class Display:
         began, done = self._started
         return (step - done) / (time.perf_counter() - began)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
         if not self.silent:
             self._console.print(f"{self.label}: {text}", markup=False, highlight=False, soft_wrap=True)

@@ -16,6 +16,8 @@ import torch
 from lff.experiments.config import differences
 from lff.experiments.problems import Problem
 
+FAILURE = "failure.json"
+
 
 class RunFolder:
     """One run on disk.
@@ -46,13 +48,7 @@ class RunFolder:
         with writing(self.metrics), self.metrics.open("a") as file:
             os.fsync(file.fileno())
             length = file.tell()
-        partial = self._checkpoint.with_suffix(".partial")
-        with writing(self._checkpoint):
-            with partial.open("wb") as file:
-                torch.save({**state, "metrics": length}, file)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self._checkpoint)
+        _save(self._checkpoint, {**state, "metrics": length})
 
     def load(self) -> dict[str, Any] | None:
         """The last checkpoint, after metrics.jsonl was cut to what it was then; None at the very start."""
@@ -70,6 +66,14 @@ class RunFolder:
         """A finished run does not go on."""
         self._checkpoint.unlink(missing_ok=True)
 
+    def fail(self, about: dict[str, Any], state: dict[str, Any]) -> None:
+        """Keeps what is known of a run that diverged; `about` says "what"."""
+        _save(self.path / "failure.pt", state)
+        write(self.path / FAILURE, json.dumps(about))
+
+    def forget_failure(self) -> None:
+        (self.path / FAILURE).unlink(missing_ok=True)
+
 
 def finished(path: Path) -> bool:
     """Whether a run's last line is its final evaluation."""
@@ -78,6 +82,15 @@ def finished(path: Path) -> bool:
         return False
     last = metrics.read_bytes().rstrip(b"\n").rpartition(b"\n")[2]
     return last.startswith(b'{"kind": "final"') and last.endswith(b"}")
+
+
+def failure(path: Path) -> str | None:
+    """What went wrong with a run that diverged. It would diverge again: nothing but `lff train` tries."""
+    file = path / FAILURE
+    if not file.exists():
+        return None
+    with reading(file):
+        return str(json.loads(file.read_text())["what"])
 
 
 def check_same(file: Path, config: dict[str, Any]) -> None:
@@ -98,6 +111,17 @@ def write(file: Path, text: str) -> None:
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         partial.write_text(text)
+        partial.replace(file)
+
+
+def _save(file: Path, state: dict[str, Any]) -> None:
+    """Replaces a file of tensors whole, and waits for the disk."""
+    partial = file.with_suffix(".partial")
+    with writing(file):
+        with partial.open("wb") as stream:
+            torch.save(state, stream)
+            stream.flush()
+            os.fsync(stream.fileno())
         partial.replace(file)
 
 

@@ -11,20 +11,10 @@ from torch import Tensor, nn
 
 from lff.encodings.encoding import Encoding
 from lff.experiments.config import Config
+from lff.experiments.measures import Measure as Measure  # part of what a task of one's own needs
 from lff.experiments.methods import Row
 
 C = TypeVar("C", bound=Config)
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A number of the final evaluation, and how a table shows it."""
-
-    key: str
-    label: str
-    scale: int | float = 1.0
-    digits: int = 3
-    larger: bool = True
 
 
 class Request(NamedTuple):

@@ -12,18 +12,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from lff.experiments.compare import Comparison, cores
-from lff.experiments.engine import Stopped, processes
+from lff.experiments.engine import processes
 from lff.experiments.folder import finished
 from lff.experiments.problems import Problem
+from lff.experiments.training import Signals, Stopped
 
 
 def fitting(comparison: Comparison, device: str) -> int:
     """One for each GPU, or without one for each core, as far as there are runs to do; one under torchrun or SLURM."""
     if processes(os.environ)[0] > 1:
         return 1
-    left = sum(not finished(comparison.folder(*each)) for each in comparison.matrix())
     there = torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else cores()
-    return max(1, min(there, left))
+    return max(1, min(there, len(comparison.left())))
 
 
 def run(comparison: Comparison, arguments: list[str], count: int) -> None:
@@ -39,11 +39,12 @@ def run(comparison: Comparison, arguments: list[str], count: int) -> None:
     workers = [_start(arguments, index, count, logs / f"{index}.log") for index in range(count)]
     watch = _Watch(comparison)
     try:
-        while any(worker.poll() is None for worker in workers):
-            watch.look()
-            time.sleep(1.0)
-    except KeyboardInterrupt:
-        raise Stopped("stopped; the same command goes on with what is left") from None
+        with Signals() as signals:
+            while any(worker.poll() is None for worker in workers):
+                if signals.came:
+                    raise Stopped("stopped; the same command goes on with what is left")
+                watch.look()
+                time.sleep(1.0)
     finally:
         watch.end()
         for worker in workers:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lff.experiments.records import Comparison, Measure, Run
+from lff.experiments.measures import Measure
+from lff.experiments.records import Comparison, Run
 from lff.experiments.statistics import Difference, Estimate, differences, estimate, level, steps_to
 
 COLOURS = 6  # beside that of the default

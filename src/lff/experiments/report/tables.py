@@ -7,7 +7,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from lff.experiments.records import Measure
+from lff.experiments.measures import Measure
 from lff.experiments.report.elements import unbroken
 from lff.experiments.report.findings import Finding, Findings
 from lff.experiments.statistics import Estimate
