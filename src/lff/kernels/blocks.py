@@ -11,16 +11,19 @@ class Blocks:
     """Positions, frequencies, hidden units and outputs that a program works on at once, and its warps and pipeline stages."""
 
     rows: int
-    freqs: int
+    freqs: int = 16
     units: int = 16
     depth: int = 16
     warps: int = 4
     stages: int = 2
+    #: The most that a thread may have, for more programs at once; None leaves it to the compiler.
+    registers: int | None = None
 
     def options(self, rows: int) -> dict[str, Any]:
         """How to launch: with fewer warps for fewer rows, and with multiply-adds fused, whatever the default of Triton is."""
         warps = min(self.warps, max(4, self.warps * rows // self.rows))
-        return {"num_warps": warps, "num_stages": self.stages, "enable_fp_fusion": True}
+        most = {} if self.registers is None else {"maxnreg": self.registers}
+        return {"num_warps": warps, "num_stages": self.stages, "enable_fp_fusion": True, **most}
 
 
 # Chosen for an H200 by the instructions and registers of the compiled kernels at |F| = 384, |H| = 32, D = 768, bfloat16:
@@ -29,8 +32,9 @@ BLOCKS = {
     "features": Blocks(rows=64, freqs=64),
     "features_weights": Blocks(rows=64, freqs=64),
     "features_positions": Blocks(rows=64, freqs=64),
-    "mlp": Blocks(rows=128, freqs=32, depth=64),
-    "mlp_rows": Blocks(rows=128, freqs=32, depth=128, warps=8),
+    "mlp": Blocks(rows=128, freqs=32, depth=64, stages=3, registers=128),
+    "mlp_rows": Blocks(rows=64, freqs=64, depth=64, stages=4),
+    "mlp_weights": Blocks(rows=64, depth=128, stages=3),
     "dense": Blocks(rows=64, freqs=32, units=64),
     "dense_weights": Blocks(rows=32, freqs=64, units=64, stages=1),
     "dense_positions": Blocks(rows=64, freqs=32, units=64),

@@ -1,5 +1,6 @@
-"""LayerNorm's affine part taken up by the dense layer after it: W (weight * n + shift) + b = (W * weight) n + (W shift + b).
+"""The dense layers as the kernels take them.
 
+LayerNorm's affine part is taken up by the layer after it: W (weight * n + shift) + b = (W * weight) n + (W shift + b).
 The rows of W * weight then lose their mean, which n, being without one, does not see: so that W r is W (r - mean).
 """
 
@@ -30,6 +31,19 @@ def fold(w: Tensor, b: Tensor, weight: Tensor | None, shift: Tensor | None, dtyp
     with on(w):
         fold_forward[(h,)](
             w, b, weight.float().contiguous(), shift.float().contiguous(), out_w, out_b, features, power_of_2(features)
+        )
+    return out_w, out_b
+
+
+def second_ready(w: Tensor, b: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """W of the second layer in the given dtype, [D, H], and its bias in three parts of that dtype, [D, 16], in one launch."""
+    from lff.kernels import fold_kernels
+
+    (d, h), block = w.shape, BLOCKS["fold"]
+    out_w, out_b = w.new_empty(d, h, dtype=dtype), b.new_empty(d, 16, dtype=dtype)
+    with on(w):
+        fold_kernels.second_ready[(cover(d, block.rows),)](
+            w.contiguous(), b.contiguous(), out_w, out_b, d, h, block.rows, power_of_2(h)
         )
     return out_w, out_b
 

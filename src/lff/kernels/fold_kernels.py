@@ -1,4 +1,4 @@
-"""LayerNorm's affine part taken up by the dense layer after it, in Triton's language, and the way back."""
+"""The dense layers made ready, in Triton's language: LayerNorm's affine part taken up by the first, and the way back."""
 # mypy: ignore-errors
 # Triton compiles this; it is not run as Python, and no checker may wrap it.
 
@@ -46,3 +46,21 @@ def fold_backward(
         sum_shift += tl.sum(through_b * values, 0)
     tl.store(out + H * F + columns, sum_weight, mask=columns < F)
     tl.store(out + H * F + F + columns, sum_shift, mask=columns < F)
+
+
+@triton.jit
+@no_type_check
+def second_ready(w, b, out_w, out_b, D, H: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """W in another dtype, and b as a sum of three numbers of that dtype, the first of 16 columns; grid (rows of W)."""
+    rows, columns, index = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, BLOCK), tl.arange(0, 16)
+    at = rows[:, None] * H + columns[None, :]
+    inside = (rows < D)[:, None] & (columns < H)[None, :]
+    tl.store(out_w + at, rounded(tl.load(w + at, mask=inside, other=0.0).to(tl.float32), out_w.dtype.element_ty), mask=inside)
+    rest = tl.load(b + rows, mask=rows < D, other=0.0).to(tl.float32)
+    parts = tl.zeros((ROWS, 16), tl.float32)
+    for i in tl.static_range(3):
+        part = rounded(rest, out_b.dtype.element_ty).to(tl.float32)
+        parts = tl.where((index == i)[None, :], part[:, None], parts)
+        rest -= part
+    to = out_b + rows[:, None] * 16 + index[None, :]
+    tl.store(to, rounded(parts, out_b.dtype.element_ty), mask=(rows < D)[:, None] & (index >= 0)[None, :])

@@ -11,7 +11,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from lff.kernels.tiles import phases, product, rounded, sine_cosine
+from lff.kernels.tiles import normal, phases, product, rounded, sine_cosine
 
 
 @triton.jit
@@ -55,7 +55,8 @@ def activate(
     z, weight_2, shift_2, rows, units, seed, H: tl.constexpr, NORM: tl.constexpr, EPS: tl.constexpr, DROPOUT: tl.constexpr
 ):
     """LN_2(GELU(z)) before its affine part and after, its reciprocal deviation, and by what dropout multiplies it."""
-    n = 0.5 * z * (1.0 + tl.erf(z * 0.7071067811865476))
+    below, _ = normal(z)
+    n = z * below  # GELU
     after, rstd = n, tl.sum(n, 1)
     if NORM:
         n = tl.where((units < H)[None, :], n - (rstd / H)[:, None], 0.0)
@@ -91,10 +92,14 @@ def mlp_forward(
     z, _, _ = hidden_units(x, w_r, bias, w_1, b_1, rows, units, N, FREQS, M, H, BIASED, NORM, SCALE, EPS, ROWS, BLOCK, UNITS)
     _, after, _, kept = activate(z, weight_2, shift_2, rows, units, seed, H, NORM, EPS, DROPOUT)
     p = rounded(after * kept, w_2.dtype.element_ty)
+    index = tl.arange(0, 16)
+    ones = rounded(tl.zeros((ROWS, 16), tl.float32) + tl.where(index < 3, 1.0, 0.0)[None, :], w_2.dtype.element_ty)
     for start in range(0, D, DEPTH):
         depths = start + tl.arange(0, DEPTH)
         w = tl.load(w_2 + depths[None, :] * H + units[:, None], mask=(depths < D)[None, :] & (units < H)[:, None], other=0.0)
-        y = product(p, w, tl.zeros((ROWS, DEPTH), tl.float32)) + vector(b_2, depths, D)[None, :]
+        # The bias in three parts by a product of its own: as a sum it would cost more than the product by W_2 does.
+        b = tl.load(b_2 + depths[None, :] * 16 + index[:, None], mask=(depths < D)[None, :], other=0.0)
+        y = product(ones, b, product(p, w, tl.zeros((ROWS, DEPTH), tl.float32)))
         inside = (rows < N)[:, None] & (depths < D)[None, :]
         tl.store(out + rows[:, None] * D + depths[None, :], rounded(y, out.dtype.element_ty), mask=inside)
 
@@ -102,65 +107,70 @@ def mlp_forward(
 @triton.jit
 @no_type_check
 def mlp_rows(
-    x, w_r, bias, w_1, b_1, w_2, weight_2, shift_2, seed, grad, grad_u, grad_mean, part, N, SHARE,
+    x, w_r, bias, w_1, b_1, w_2, weight_2, shift_2, seed, grad, p, grad_u, grad_mean, part, N,
     FREQS: tl.constexpr, M: tl.constexpr, H: tl.constexpr, D: tl.constexpr, BIASED: tl.constexpr, NORM: tl.constexpr,
     SCALE: tl.constexpr, EPS: tl.constexpr, DROPOUT: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, UNITS: tl.constexpr, DEPTH: tl.constexpr,
 ):  # fmt: skip
-    """From the outputs back to the hidden units; grid (shares of the positions).
+    """From the outputs back to the hidden units; grid (positions).
 
-    Writes the gradients of u = W_1 r_x, [N, H], and of every feature alike through their mean, [N]; and for each share its sums
-    for W_2, b_2, b_1 and LN_2's weight and shift, [D H + D + 3 H], which lie in memory, where no other program touches them.
+    Writes what W_2 multiplied, p, [N, H]; the gradients of u = W_1 r_x, [N, H], and of every feature alike through their mean,
+    [N]; and for each program its sums for b_1 and for LN_2's weight and shift, [3 H].
     """
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     units = tl.arange(0, UNITS)
-    part += tl.program_id(0).to(tl.int64) * (D * H + D + 3 * H)
-    first = tl.program_id(0).to(tl.int64) * SHARE
-    sum_b_1 = tl.zeros((UNITS,), tl.float32)
-    sum_weight = tl.zeros((UNITS,), tl.float32)
-    sum_shift = tl.zeros((UNITS,), tl.float32)
-    b = vector(b_1, units, H)
+    z, mean, rstd_1 = hidden_units(
+        x, w_r, bias, w_1, b_1, rows, units, N, FREQS, M, H, BIASED, NORM, SCALE, EPS, ROWS, BLOCK, UNITS
+    )
+    grad_n = tl.zeros((ROWS, UNITS), tl.float32)
+    for start in range(0, D, DEPTH):
+        depths = start + tl.arange(0, DEPTH)
+        inside = (rows < N)[:, None] & (depths < D)[None, :]
+        grad_y = tl.load(grad + rows[:, None] * D + depths[None, :], mask=inside, other=0.0)
+        inside = (depths < D)[:, None] & (units < H)[None, :]
+        grad_n = product(grad_y, tl.load(w_2 + depths[:, None] * H + units[None, :], mask=inside, other=0.0), grad_n)
+    n, after, rstd_2, kept = activate(z, weight_2, shift_2, rows, units, seed, H, NORM, EPS, DROPOUT)
+    at = rows[:, None] * H + units[None, :]
+    inside = (rows < N)[:, None] & (units < H)[None, :]
+    tl.store(p + at, rounded(after * kept, p.dtype.element_ty), mask=inside)
+    part += tl.program_id(0).to(tl.int64) * (3 * H) + units
+    grad_n *= kept
+    if NORM:
+        tl.store(part + H, tl.sum(grad_n * n, 0), mask=units < H)
+        tl.store(part + 2 * H, tl.sum(grad_n, 0), mask=units < H)
+        grad_n *= vector(weight_2, units, H)[None, :]
+        shared = tl.sum(grad_n, 1)[:, None] + n * tl.sum(grad_n * n, 1)[:, None]
+        grad_n = tl.where((units < H)[None, :], (grad_n - shared / H) * rstd_2[:, None], 0.0)
+    below, density = normal(z)
+    grad_z = grad_n * (below + z * density)  # GELU'
+    tl.store(part, tl.sum(grad_z, 0), mask=units < H)
+    if NORM:
+        through = tl.sum(grad_z * (z - vector(b_1, units, H)[None, :]), 1) * mean * rstd_1 * rstd_1 / (2 * FREQS)
+        tl.store(grad_mean + rows, through, mask=rows < N)
+        grad_z *= rstd_1[:, None]
+    tl.store(grad_u + at, rounded(grad_z, grad_u.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+@no_type_check
+def mlp_weights(
+    p, grad, part, N, SHARE,
+    H: tl.constexpr, D: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    """Gradients of W_2 and b_2 over a share of the positions, [D H + D]; grid (outputs, shares)."""
+    depths = tl.program_id(0) * DEPTH + tl.arange(0, DEPTH)
+    units = tl.arange(0, UNITS)
+    first = tl.program_id(1).to(tl.int64) * SHARE
+    sum_w = tl.zeros((DEPTH, UNITS), tl.float32)
+    sum_b = tl.zeros((DEPTH, 16), tl.float32)
     ones = rounded(tl.zeros((ROWS, 16), tl.float32) + tl.where(tl.arange(0, 16) == 0, 1.0, 0.0)[None, :], grad.dtype.element_ty)
     for row in range(first, min(first + SHARE, N), ROWS):
         rows = row + tl.arange(0, ROWS)
-        z, mean, rstd_1 = hidden_units(
-            x, w_r, bias, w_1, b_1, rows, units, N, FREQS, M, H, BIASED, NORM, SCALE, EPS, ROWS, BLOCK, UNITS
-        )
-        n, after, rstd_2, kept = activate(z, weight_2, shift_2, rows, units, seed, H, NORM, EPS, DROPOUT)
-        p = rounded(after * kept, w_2.dtype.element_ty)
-        grad_n = tl.zeros((ROWS, UNITS), tl.float32)
-        for start in range(0, D, DEPTH):
-            depths = start + tl.arange(0, DEPTH)
-            inside = (rows < N)[:, None] & (depths < D)[None, :]
-            grad_y = tl.load(grad + rows[:, None] * D + depths[None, :], mask=inside, other=0.0)
-            at = depths[:, None] * H + units[None, :]
-            inside = (depths < D)[:, None] & (units < H)[None, :]
-            grad_n = product(grad_y, tl.load(w_2 + at, mask=inside, other=0.0), grad_n)
-            sum_w_2 = product(tl.trans(grad_y), p, tl.zeros((DEPTH, UNITS), tl.float32))
-            sum_b_2 = tl.sum(product(tl.trans(grad_y), ones, tl.zeros((DEPTH, 16), tl.float32)), 1)
-            # What the tiles before this one have left there; at the first of a share, nothing yet.
-            begun = tl.zeros((1,), tl.int64) + row > first
-            sum_w_2 += tl.load(part + at, mask=inside & begun[:, None], other=0.0)
-            sum_b_2 += tl.load(part + D * H + depths, mask=(depths < D) & begun, other=0.0)
-            tl.store(part + at, sum_w_2, mask=inside)
-            tl.store(part + D * H + depths, sum_b_2, mask=depths < D)
-        tl.debug_barrier()  # the next tile reads what other threads of this program have stored
-        grad_n *= kept
-        if NORM:
-            sum_weight += tl.sum(grad_n * n, 0)
-            sum_shift += tl.sum(grad_n, 0)
-            grad_n *= vector(weight_2, units, H)[None, :]
-            shared = tl.sum(grad_n, 1)[:, None] + n * tl.sum(grad_n * n, 1)[:, None]
-            grad_n = tl.where((units < H)[None, :], (grad_n - shared / H) * rstd_2[:, None], 0.0)
-        # GELU' = Phi(z) + z phi(z)
-        grad_z = grad_n * (0.5 * (1.0 + tl.erf(z * 0.7071067811865476)) + z * tl.exp(-0.5 * z * z) * 0.3989422804014327)
-        sum_b_1 += tl.sum(grad_z, 0)
-        if NORM:
-            through = tl.sum(grad_z * (z - b[None, :]), 1) * mean * rstd_1 * rstd_1 / (2 * FREQS)
-            tl.store(grad_mean + rows, through, mask=rows < N)
-            grad_z *= rstd_1[:, None]
-        inside = (rows < N)[:, None] & (units < H)[None, :]
-        tl.store(grad_u + rows[:, None] * H + units[None, :], rounded(grad_z, grad_u.dtype.element_ty), mask=inside)
-    part += D * H + D + units
-    tl.store(part, sum_b_1, mask=units < H)
-    tl.store(part + H, sum_weight, mask=units < H)
-    tl.store(part + 2 * H, sum_shift, mask=units < H)
+        inside = (rows < N)[:, None]
+        grad_y = tl.load(grad + rows[:, None] * D + depths[None, :], mask=inside & (depths < D)[None, :], other=0.0)
+        p_x = tl.load(p + rows[:, None] * H + units[None, :], mask=inside & (units < H)[None, :], other=0.0)
+        sum_w = product(tl.trans(grad_y), p_x, sum_w)
+        sum_b = product(tl.trans(grad_y), ones, sum_b)
+    part += tl.program_id(1).to(tl.int64) * (D * H + D)
+    tl.store(part + depths[:, None] * H + units[None, :], sum_w, mask=(depths < D)[:, None] & (units < H)[None, :])
+    tl.store(part + D * H + depths, tl.sum(sum_b, 1), mask=depths < D)

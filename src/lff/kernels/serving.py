@@ -1,5 +1,6 @@
 """Where the kernels serve, and how many programs a device runs at once."""
 
+import functools
 import importlib.util
 import os
 from contextlib import AbstractContextManager, nullcontext
@@ -29,7 +30,7 @@ def obstacle(*tensors: Tensor | None, dtype: torch.dtype = torch.float32) -> str
     if torch.version.hip is not None:
         return "the kernels are written for NVIDIA's GPUs"
     if "cuda" in devices and torch.cuda.is_available():
-        major = min(torch.cuda.get_device_properties(tensor.device).major for tensor in given)
+        major = min(_major(device) for device in {tensor.device for tensor in given})
         if major < 8:
             return f"the kernels need a GPU of compute capability 8.0 or later, got {major}.x"
     for tensor in given:
@@ -45,6 +46,12 @@ def require(*tensors: Tensor | None, dtype: torch.dtype) -> None:
         raise ValueError(f'{reason}; use impl="torch"')
 
 
+@functools.cache
+def _major(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).major
+
+
+@functools.cache
 def programs(device: torch.device) -> int:
     """How many programs a device runs at once, one on each of its multiprocessors; a number for tests in the interpreter."""
     return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
@@ -52,4 +59,4 @@ def programs(device: torch.device) -> int:
 
 def on(x: Tensor) -> AbstractContextManager[object]:
     """Makes a tensor's GPU the current one, where Triton launches."""
-    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
+    return torch.cuda.device(x.device) if x.is_cuda and x.device.index != torch.cuda.current_device() else nullcontext()

@@ -12,6 +12,7 @@ from typing import no_type_check
 
 import triton
 import triton.language as tl
+from triton.language.extra import libdevice
 
 #: Triton's interpreter runs the same kernels in NumPy, which has no bfloat16: two functions below step in.
 INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
@@ -20,31 +21,59 @@ ONE_TURN_HIGH = tl.constexpr(6.28125)  # 8 bits of 2 pi, so that its multiples a
 ONE_TURN_LOW = tl.constexpr(1.9353071795864769e-03)  # the rest
 TO_TURNS = tl.constexpr(0.15915494309189535)
 ROUNDER = tl.constexpr(12582912.0)  # 1.5 * 2^23: a float32 plus this has no bits left below 1
-PI = tl.constexpr(3.1415927410125732)
 
 
 @triton.jit
 @no_type_check
 def sine_cosine(angles):
-    """Sine and cosine of float32 radians in 4 instructions to take whole turns off and 14 for the two.
+    """Sine and cosine of float32 radians: 4 instructions to take whole turns off, 3 for the two.
 
-    Each is within 5e-7 up to a thousand turns; beyond, what is added is a three-thousandth of the angle's own rounding.
+    Each is within 6e-7 up to a thousand turns; beyond, what is added is a three-thousandth of the angle's own rounding. Radians,
+    since weights in turns would be rounded a second time.
 
-    `tl.sin` and `tl.cos` compile to CUDA's accurate ones, some 20 instructions each with a branch for large angles. The
-    hardware's fast sine would need inline assembly, which the interpreter rejects; at a rate of 16 a cycle it takes the time of
-    8 fused multiply-adds, no less than the 7 of a polynomial. Radians, since weights in turns would be rounded a second time.
+    `tl.sin` and `tl.cos` compile to CUDA's accurate ones, some 20 instructions each with a branch for large angles. What is left
+    of an angle is within [-pi, pi], where the hardware's fast ones are good to 5e-7; the interpreter knows the others alone.
     """
     turns = (angles * TO_TURNS + ROUNDER) - ROUNDER  # to the nearest
     r = (angles - turns * ONE_TURN_HIGH) - turns * ONE_TURN_LOW
-    # Beyond 2^22 turns no digit of the phase is left, but the result must stay one of a sine. A nan stays a nan.
-    r = tl.clamp(r, -PI, PI, propagate_nan=tl.PropagateNan.ALL)
-    u = r * r
-    # Minimax fits on [-pi, pi], within 1e-7 and 1.1e-8; the rest is rounding. The sine's zeros are factors of their own.
-    q = (((2.00384838e-07 * u - 2.465302637e-05) * u + 1.711590722e-03) * u - 6.534431095e-02) * u + 0.9999995684
-    sin = r * (1.0 - u * 0.1013211836) * q
-    cos = ((1.724429256e-09 * u - 2.707887635e-07) * u + 2.476987554e-05) * u - 1.388780366e-03
-    cos = ((cos * u + 4.166648934e-02) * u - 0.4999998912) * u + 0.9999999891
-    return sin, cos
+    if INTERPRETED:
+        return tl.sin(r), tl.cos(r)
+    else:
+        return libdevice.fast_sinf(r), libdevice.fast_cosf(r)
+
+
+@triton.jit
+@no_type_check
+def normal(z):
+    """The standard normal distribution and its density, each within 1e-7.
+
+    One exponential serves both (Abramowitz and Stegun, 7.1.26). `tl.erf` takes two and a half times as many instructions, and
+    1 + erf would lose the tail below zero.
+    """
+    density = exponential_2(z * z * -0.7213475204444817)  # exp(-z^2 / 2)
+    t = reciprocal(1.0 + 0.2316418880 * tl.abs(z))  # 0.3275911 / sqrt(2)
+    tail = ((((0.5307027145 * t - 0.7265760135) * t + 0.7107068705) * t - 0.142248368) * t + 0.127414796) * t * density
+    return tl.where(z < 0, tail, 1.0 - tail), density * 0.3989422804014327
+
+
+@triton.jit
+@no_type_check
+def exponential_2(values):
+    """2 to the power of a number, in one instruction, within 2e-7 of it; `tl.exp2` takes four, for results below 2^-126."""
+    if INTERPRETED:
+        return tl.exp2(values)
+    else:
+        return tl.inline_asm_elementwise("ex2.approx.ftz.f32 $0, $1;", "=f,f", [values], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+@no_type_check
+def reciprocal(values):
+    """Of numbers that are neither huge nor tiny, in one instruction, within 1e-7."""
+    if INTERPRETED:
+        return 1.0 / values
+    else:
+        return tl.inline_asm_elementwise("rcp.approx.ftz.f32 $0, $1;", "=f,f", [values], dtype=tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit
