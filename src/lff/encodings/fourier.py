@@ -34,13 +34,17 @@ def fourier_features(
 
 
 class _FourierFeatures(torch.autograd.Function):
-    """`fourier_features` with a backward that needs no sine: cos' = -sin and sin' = cos are both in the output already."""
+    """`fourier_features` for eager mode: few passes over memory, which is what takes the time on a CPU.
+
+    The backward needs no sine: cos' = -sin and sin' = cos are both in the output already.
+    """
 
     generate_vmap_rule = True
 
     @staticmethod
     def forward(x: Tensor, w_r: Tensor, bias: Tensor | None) -> Tensor:
-        return fourier_features(x, w_r, bias)
+        angles = phases(x, w_r.T.contiguous().T, bias)  # a column is read at a time: its numbers are to lie side by side
+        return torch.cat([angles.cos(), angles.sin_()], dim=-1).div_(math.sqrt(2 * len(w_r)))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None], output: Tensor) -> None:
@@ -56,7 +60,8 @@ class _FourierFeatures(torch.autograd.Function):
         need_x, need_w_r, need_bias = ctx.needs_input_grad
         grad_x = grad_angles @ w_r.to(grad_angles.dtype) if need_x else None
         flat_x, flat = rearrange(x.to(grad_angles.dtype), "... m -> (...) m"), rearrange(grad_angles, "... f -> (...) f")
-        return grad_x, flat.T @ flat_x if need_w_r else None, flat.sum(0) if need_bias else None
+        # Transposed twice: a product with its narrow operand first is up to ten times as fast on a CPU.
+        return grad_x, (flat_x.T @ flat).T if need_w_r else None, flat.sum(0) if need_bias else None
 
     @staticmethod
     def jvp(ctx: Any, x_t: Tensor | None, w_r_t: Tensor | None, bias_t: Tensor | None) -> Tensor:
