@@ -142,16 +142,24 @@ def report(folder: Annotated[Path, tyro.conf.Positional], against: str | None = 
     print(f"The report is {page}")
 
 
-def bench(out: Path | None = None, device: Literal["auto", "cpu", "cuda"] = "auto") -> None:
-    """Measures ratios of speed in one run, on the device that is there.
+def bench(
+    out: Path | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    only: tuple[str, ...] = (),
+    csv: Path | None = None,
+) -> None:
+    """Measures ratios of speed, memory and error in one run, on the device that is there.
 
     Args:
         out: file to keep the record in, as JSON.
         device: where to measure.
+        only: some of what is measured: large, grid, boxes, error, reformer, captioner, detr, vit; on a CPU grid, points, error,
+            vit.
+        csv: file to append the rows to.
     """
     from lff.experiments import bench as benching
 
-    benching.main(out, device)
+    benching.main(out, device, only=only, csv=csv)
 
 
 def params() -> None:
