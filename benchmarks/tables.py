@@ -93,6 +93,9 @@ SELECTED: dict[str, tuple[str, list[str]]] = {
 }
 
 
+#: Records of `lff bench`: their tables come with a picture beside the page, docs/NAME.png.
+BENCHES = ("bench-cpu", "bench-cuda")
+
 #: Comparisons of `lff compare` in results/, whose report's tables the docs show.
 COMPARISONS = ("classification-demo", "classification-explore", "classification-mini")
 
@@ -110,6 +113,11 @@ def markdown(name: str, record: dict[str, Any]) -> str:
     if name in COMPARISONS:
         tables = f"{record['table'].rstrip()}\n\n{record['sizes'].rstrip()}"
         return f"{tables}\n\n{_small_print(record['environment'])}"
+    if name in BENCHES:
+        from lff.experiments.bench.record import table
+
+        picture = f"![The ratios below, each with its bar]({name}.png)"
+        return f"{picture}\n\n{table(record['rows'])}\n\n{_small_print(record['environment'])}"
     columns = COLUMNS[SELECTED[name][0] if name in SELECTED else name]
     lines = [list(columns.values()), ["---"] * len(columns), *([_cell(row[key]) for key in columns] for row in record["rows"])]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -141,10 +149,11 @@ def filled(text: str, records: dict[str, dict[str, Any]]) -> str:
 
 def problems(root: Path = ROOT) -> list[str]:
     """Everything that keeps the docs from showing the records, a sentence each that begins with the file; none if all is well."""
-    found, records = [], _records(root)
+    records = _records(root)
+    found = [f"docs/{name}.png: shows another record; run python benchmarks/tables.py" for name in _undrawn(root, records)]
     for page in _pages(root):
         text, file = page.read_text(encoding="utf-8"), page.relative_to(root)
-        for name in (*COLUMNS, *SELECTED, *COMPARISONS):
+        for name in (*COLUMNS, *SELECTED, *BENCHES, *COMPARISONS):
             begins, ends = text.count(f"<!-- begin: {name} -->"), text.count(f"<!-- end: {name} -->")
             if begins != ends:
                 found.append(f"{file}: {begins} begin and {ends} end markers of {name}")
@@ -162,10 +171,21 @@ def write(root: Path = ROOT) -> None:
         text = page.read_text(encoding="utf-8")
         if (new := filled(text, records)) != text:
             page.write_text(new, encoding="utf-8")
+    for name in _undrawn(root, records):
+        from lff.experiments.bench.chart import draw
+
+        draw(records[name], root / "docs" / f"{name}.png")
+
+
+def _undrawn(root: Path, records: dict[str, dict[str, Any]]) -> list[str]:
+    """Records of `lff bench` whose picture is missing or shows other numbers."""
+    from lff.experiments.bench.chart import digest, digest_of
+
+    return [n for n in BENCHES if n in records and digest_of(root / "docs" / f"{n}.png") != digest(records[n])]
 
 
 def _records(root: Path) -> dict[str, dict[str, Any]]:
-    paths = {name: root / RECORDS / f"{name}.json" for name in COLUMNS}
+    paths = {name: root / RECORDS / f"{name}.json" for name in (*COLUMNS, *BENCHES)}
     records = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
     records |= {name: _comparison(root / "results" / name) for name in COMPARISONS if (root / "results" / name).exists()}
     for name, (source, rows) in SELECTED.items():

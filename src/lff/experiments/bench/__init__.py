@@ -9,15 +9,11 @@ from pathlib import Path
 
 import torch
 
-from lff.experiments.bench import cpu, encoders
+from lff.experiments.bench import cpu, encoders, error, hosts, reformer, vit
 from lff.experiments.bench.entrants import PEER, peer_version
-from lff.experiments.bench.error import error
-from lff.experiments.bench.hosts import captioner, detr
 from lff.experiments.bench.record import about, append, flat, table
-from lff.experiments.bench.reformer import reformer
 from lff.experiments.bench.row import Row
 from lff.experiments.bench.turns import Bench, told
-from lff.experiments.bench.vit import vit
 from lff.experiments.engine import launch
 from lff.experiments.folder import write
 from lff.experiments.problems import Problem
@@ -29,14 +25,14 @@ GPU: dict[str, Case] = {
     "large": encoders.large,
     "grid": encoders.grid,
     "boxes": encoders.boxes,
-    "error": error,
-    "reformer": reformer,
-    "captioner": captioner,
-    "detr": detr,
-    "vit": vit,
+    "error": error.errors,
+    "reformer": reformer.step,
+    "captioner": hosts.captioner,
+    "detr": hosts.detr,
+    "vit": vit.step,
 }
 #: And on a CPU, on one thread: threads that wait for each other on a busy machine would be all that is measured.
-CPU: dict[str, Case] = {"grid": cpu.grid, "points": cpu.points, "error": error, "vit": vit}
+CPU: dict[str, Case] = {"grid": cpu.grid, "points": cpu.points, "error": error.errors, "vit": vit.step}
 
 
 def main(out: Path | None, device: str, *, only: Sequence[str] = (), csv: Path | None = None) -> None:
@@ -50,7 +46,7 @@ def main(out: Path | None, device: str, *, only: Sequence[str] = (), csv: Path |
     """
     kind = launch(device, "32").device
     cases = _chosen(GPU if kind.type == "cuda" else CPU, only)
-    bench = Bench(kind) if kind.type == "cuda" else Bench(kind, block=0.1)
+    bench = Bench(kind) if kind.type == "cuda" else Bench(kind, blocks=21, block=0.1)
     with _one_thread(bench):
         record = {**about(kind.type), "rows": []}
         if peer_version() is None:

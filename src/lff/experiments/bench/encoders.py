@@ -36,7 +36,7 @@ def large(bench: Bench, *, count: int = 2**20) -> list[Row]:
     makers |= {(BOTH, name): partial(both, name) for name in make}
     times = bench.race(makers)
     floor(times, written=gradient.nbytes, copied=gradient.nbytes)
-    bars = {(BOTH, PLAIN): at_least(6), (BOTH, COMPILED): at_least(2.5)}
+    bars = {(BOTH, PLAIN): at_least(6.0), (BOTH, COMPILED): at_least(2.5)}
     return [
         times.row("large", f"{FORWARD}, {what}", (FORWARD, OURS), FLOOR, bar=at_most(1.5)),
         *(
@@ -88,7 +88,7 @@ def boxes(bench: Bench, *, count: int = 12_800, depth: int = 128) -> list[Row]:
             name: partial(lambda one: forward_backward(one(), positions, gradient, bench.half), one) for name, one in make.items()
         }
         times = bench.race(both_ways(bench, {**makers, AGAIN: makers[OURS]}))
-        bars = {PLAIN: at_least(4), COMPILED: at_least(1.5)}
+        bars = {PLAIN: at_least(4.0), COMPILED: at_least(1.5)}
         for how, named in _ways(bench, what):
             equal, spread = times.equal("boxes", named, how, OURS)
             others = [name for name in make if name != OURS]

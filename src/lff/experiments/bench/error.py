@@ -23,7 +23,7 @@ def rounding(reference: Float[Tensor, "n depth"], dtype: torch.dtype) -> float:
 
 
 @torch.no_grad()
-def error(bench: Bench, *, count: int = 2**16) -> list[Row]:
+def errors(bench: Bench, *, count: int = 2**14) -> list[Row]:
     """Positions to 1024: bfloat16 by autocast, and float32 throughout."""
     what = "relative error to float64, positions to 1024, 3-D to 768, |F| 384, |H| 32, LayerNorm"
     sizes = {"features": 384, "hidden": 32, "layer_norm": True}

@@ -150,7 +150,7 @@ def compared(
         return training_step(make(), lambda host: call(host).float().square().mean(), bench.half)
 
     makers: dict[str, Callable[[], Work]] = {name: partial(maker, make) for name, make in models.items()}
-    times = bench.race(both_ways(bench, {**makers, AGAIN: makers[base]}))
+    times = bench.longer().race(both_ways(bench, {**makers, AGAIN: makers[base]}))
     rows = []
     for how in (EAGER, GRAPH) if bench.gpu else (EAGER,):
         equal, spread = times.equal(case, f"{what}, {how}", how, base)

@@ -28,18 +28,22 @@ class Bench:
     """
 
     device: torch.device
-    blocks: int = 21
-    block: float = 0.05
+    blocks: int = 15
+    block: float = 0.03
 
     @property
     def gpu(self) -> bool:
         return self.device.type == "cuda"
 
+    def longer(self) -> "Bench":
+        """For training steps, of which a turn should hold several."""
+        return replace(self, block=4 * self.block)
+
     def half(self) -> torch.autocast:
         """Autocast to bfloat16."""
         return torch.autocast(self.device.type, torch.bfloat16)
 
-    def race(self, makers: Mapping[Key, Callable[[], Work]], *, blocks: int | None = None) -> "Times":
+    def race(self, makers: Mapping[Key, Callable[[], Work]]) -> "Times":
         """Seconds of one call of each. What is given makes the work, so that a failure to make it is that entrant's own."""
         times, works, calls = Times(), dict[Key, Work](), dict[Key, int]()
         for key, make in makers.items():
@@ -50,7 +54,7 @@ class Bench:
                 calls[key] = max(1, round(self.block / self._timed(work, 1)))
                 works[key], times.seconds[key] = work, []
         names = list(works)
-        for turn in range(-1, self.blocks if blocks is None else blocks):  # the first is a warm-up
+        for turn in range(-1, self.blocks):  # the first is a warm-up
             at = turn % max(1, len(names))  # the order changes, so that none always runs in the wake of the same other
             for key in names[at:] + names[:at]:
                 with times.excusing(key):
