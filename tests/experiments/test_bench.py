@@ -144,16 +144,16 @@ def test_a_padded_cell_is_attended_by_none() -> None:
     [
         (encoders.large, {"count": 64}, 11),
         (encoders.grid, {"size": 4, "depth": 16}, 3),
-        (encoders.boxes, {"count": 32, "depth": 16}, 12),
+        (encoders.boxes, {"count": 32, "depth": 16, "grouped": (2,)}, 4),
         (hosts.captioner, {"screens": 2, "boxes": 5}, 2),
-        (hosts.detr, {"images": 2, "size": 5}, 3),
+        (hosts.detr, {"images": 2, "size": 5, "width": 16}, 3),
         (reformer.step, {"batch": 1, "side": 16, "layers": 1, "width": 64}, 2),
         (cpu.grid, {"size": 4, "depth": 16}, 4),
     ],
     ids=lambda value: getattr(value, "__module__", ""),
 )
 def test_what_is_measured_on_a_gpu_runs_in_small_on_a_cpu(
-    case: Callable[..., list[Row]], sizes: dict[str, int], count: int, monkeypatch: pytest.MonkeyPatch
+    case: Callable[..., list[Row]], sizes: dict[str, Any], count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encoders, "peak_memory", lambda work: work() or 2 * 64 * 768)
     monkeypatch.setattr(cpu, "COPIED", 2**10)

@@ -1,6 +1,6 @@
 """Encoders alone on a GPU: points by the million, a grid beside the tables it replaces, boxes in groups."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -76,12 +76,12 @@ def grid(bench: Bench, *, size: int = 64, depth: int = 768) -> list[Row]:
     return rows
 
 
-def boxes(bench: Bench, *, count: int = 12_800, depth: int = 128) -> list[Row]:
+def boxes(bench: Bench, *, count: int = 12_800, depth: int = 128, grouped: Sequence[int] = (4, 2, 1)) -> list[Row]:
     """Boxes of widgets, (top, left, bottom, right), in groups of coordinates."""
     positions = torch.randint(100, (count, 4), device=bench.device).float()
     gradient = torch.randn(count, depth, device=bench.device, dtype=torch.bfloat16)
     rows = []
-    for groups in (4, 2, 1):
+    for groups in grouped:
         what = f"{BOTH}, {count:,} boxes in groups {groups}/{4 // groups} to {depth}, |H| 32, bfloat16"
         make = _modules(bench, 4, depth, groups=groups, features=depth // groups)
         makers: dict[str, Callable[[], Work]] = {

@@ -64,9 +64,9 @@ class ScreenEncoder(nn.Module):
         return encoded
 
 
-def detr(bench: Bench, *, images: int = 8, size: int = 42) -> list[Row]:
+def detr(bench: Bench, *, images: int = 8, size: int = 42, width: int = 256) -> list[Row]:
     """DETR's encoder on maps that are padded differently."""
-    width, device = 256, bench.device
+    device = bench.device
     pixels = torch.randn(images, size * size, width, device=device)
     sides = torch.linspace(0.5, 1.0, images) * size
     cells = lff.grid((size, size))
