@@ -46,7 +46,7 @@ def main(out: Path | None, device: str, *, only: Sequence[str] = (), csv: Path |
     """
     kind = launch(device, "32").device
     cases = _chosen(GPU if kind.type == "cuda" else CPU, only)
-    bench = Bench(kind) if kind.type == "cuda" else Bench(kind, block=0.1)
+    bench = Bench(kind) if kind.type == "cuda" else Bench(kind, blocks=25, block=0.1)
     with _one_thread(bench):
         record = {**about(kind.type), "rows": []}
         if peer_version() is None:
