@@ -11,8 +11,8 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from lff.experiments.bench.row import Bar
 
-INK, SOFT, RULE, MET, MISSED, FREE = "#222222", "#666666", "#dddddd", "#1b7f5c", "#c0392b", "#4a6fa5"
-COLOURS = {"met": MET, "met within the spread": MET, "not met": MISSED, "": FREE}
+INK, SOFT, RULE = "#222222", "#666666", "#dddddd"
+COLOURS = {"met": "#1b7f5c", "met within the spread": "#a86a10", "not met": "#c0392b", "": "#4a6fa5"}
 
 
 def draw(record: dict[str, Any], file: Path) -> None:
@@ -24,11 +24,13 @@ def draw(record: dict[str, Any], file: Path) -> None:
     whats = list(dict.fromkeys(row["what"] for row in rows))
     height = 0.27 * (len(rows) + 1.5 * len(whats)) + 1.3
     figure = Figure(figsize=(10.5, height))
-    axes = figure.add_axes((0.38, 0.75 / height, 0.48, (height - 1.1) / height))
+    axes = figure.add_axes((0.38, 0.75 / height, 0.46, (height - 1.1) / height))
     at = 0.0
     for what in whats:
         at -= 1.5
-        axes.text(-0.78, at + 0.75, what, transform=axes.get_yaxis_transform(), va="center", fontsize=9, color=INK, weight="bold")
+        axes.text(
+            -0.815, at + 0.75, what, transform=axes.get_yaxis_transform(), va="center", fontsize=9, color=INK, weight="bold"
+        )
         for row in (row for row in rows if row["what"] == what):
             _line(axes, row, at)
             at -= 1
@@ -40,16 +42,22 @@ def draw(record: dict[str, Any], file: Path) -> None:
 def _line(axes: Axes, row: dict[str, Any], at: float) -> None:
     colour = COLOURS[row["verdict"]]
     label = f"{row['of']} / {row['against']}"
-    axes.text(-0.76, at, label, transform=axes.get_yaxis_transform(), va="center", fontsize=8, color=INK)
+    axes.text(-0.795, at, label, transform=axes.get_yaxis_transform(), va="center", fontsize=8, color=INK)
     axes.plot([row["low"], row["high"]], [at, at], color=colour, linewidth=5, alpha=0.35, solid_capstyle="butt")
     axes.plot(row["ratio"], at, "o", color=colour, markersize=6)
     if row["bar"] is not None:
         axes.plot([row["bar"]] * 2, [at - 0.42, at + 0.42], color=INK, linewidth=2)
         good = row["bar"] * (0.88 if row["sense"] == "at most" else 1 / 0.88)
         axes.annotate("", (good, at + 0.36), (row["bar"], at + 0.36), arrowprops={"arrowstyle": "->", "color": INK})
-    bar = "" if row["bar"] is None else f" ({Bar(row['sense'], row['bar'])}: {row['verdict'].partition(' within')[0]})"
-    said = f"{row['ratio']:.4g}{bar}"
-    axes.text(1.01, at, said, transform=axes.get_yaxis_transform(), va="center", fontsize=8, color=colour)
+    axes.text(1.01, at, _said(row), transform=axes.get_yaxis_transform(), va="center", fontsize=8, color=colour)
+
+
+def _said(row: dict[str, Any]) -> str:
+    if row["bar"] is None:
+        return f"{row['ratio']:.4g}"
+    met, within, _ = row["verdict"].partition(" within")
+    spread = f" ± {row['spread']:.2g}" if within else ""
+    return f"{row['ratio']:.4g} ({Bar(row['sense'], row['bar'])}{spread}: {met})"
 
 
 def _frame(axes: Axes, rows: list[dict[str, Any]], bottom: float) -> None:
