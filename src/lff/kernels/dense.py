@@ -11,10 +11,11 @@ from torch import Tensor
 
 from lff.kernels.blocks import BLOCKS, WIDEST, cover, power_of_2, rows_at_once, split_rows
 from lff.kernels.features import refuse
+from lff.kernels.operator import operator
 from lff.kernels.serving import on, programs
 
 
-@torch.library.custom_op("lff::fourier_dense", mutates_args=())
+@operator("lff::fourier_dense")
 def fourier_dense(
     x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, b_1: Tensor, norm: bool, eps: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
@@ -40,7 +41,7 @@ def fourier_dense(
     return out, means
 
 
-@torch.library.custom_op("lff::fourier_dense_backward", mutates_args=())
+@operator("lff::fourier_dense_backward")
 def fourier_dense_backward(
     grad_u: Tensor, grad_mean: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, norm: bool, need_x: bool
 ) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Num
 from torch import Tensor
 
 from lff.kernels.blocks import BLOCKS, cover, power_of_2, rows_at_once, split_rows
+from lff.kernels.operator import operator
 from lff.kernels.serving import on, programs, require
 
 
@@ -35,7 +36,7 @@ def fourier_features(
     return out.reshape(*x.shape[:-1], out.shape[-1])
 
 
-@torch.library.custom_op("lff::fourier_features", mutates_args=())
+@operator("lff::fourier_features")
 def _features(x: Tensor, w_r: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
     from lff.kernels.feature_kernels import features_forward
 
@@ -53,7 +54,7 @@ def _features(x: Tensor, w_r: Tensor, bias: Tensor | None, dtype: torch.dtype) -
     return out
 
 
-@torch.library.custom_op("lff::fourier_features_backward", mutates_args=())
+@operator("lff::fourier_features_backward")
 def _features_backward(
     grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, need_x: bool, need_weights: bool
 ) -> tuple[Tensor, Tensor]:

@@ -13,10 +13,11 @@ from lff.kernels.blocks import BLOCKS, cover, power_of_2, rows_at_once, split_ro
 from lff.kernels.dense import positions_backward, ready, sizes, split_weights, weights_backward
 from lff.kernels.features import refuse
 from lff.kernels.fold import fold, fold_grads, second_ready
+from lff.kernels.operator import operator
 from lff.kernels.serving import on, programs
 
 
-@torch.library.custom_op("lff::fourier_mlp", mutates_args=())
+@operator("lff::fourier_mlp")
 def mlp(
     x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, b_1: Tensor, w_2: Tensor, b_2: Tensor,
     weight_1: Tensor | None, shift_1: Tensor | None, weight_2: Tensor | None, shift_2: Tensor | None, seed: Tensor | None,
@@ -42,7 +43,7 @@ def mlp(
     return out
 
 
-@torch.library.custom_op("lff::fourier_mlp_backward", mutates_args=())
+@operator("lff::fourier_mlp_backward")
 def mlp_backward(
     grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, b_1: Tensor, w_2: Tensor,
     weight_1: Tensor | None, shift_1: Tensor | None, weight_2: Tensor | None, shift_2: Tensor | None, seed: Tensor | None,
