@@ -99,6 +99,9 @@ BENCHES = ("bench-cpu", "bench-cuda")
 #: Comparisons of `lff compare` in results/, whose report's tables the docs show.
 COMPARISONS = ("classification-demo", "classification-explore", "classification-mini")
 
+#: Their methods against another than the host's default: the comparison and that method.
+AGAINST = {"classification-mini-against-ours": ("classification-mini", "Learnable-Fourier+MLP")}
+
 
 def save(name: str, record: dict[str, Any], root: Path = ROOT) -> None:
     """Keeps what was measured, {"environment": ..., "rows": [...]}, and prints its table."""
@@ -110,8 +113,8 @@ def save(name: str, record: dict[str, Any], root: Path = ROOT) -> None:
 
 def markdown(name: str, record: dict[str, Any]) -> str:
     """A record as a table, and below it in small print how its numbers came about."""
-    if name in COMPARISONS:
-        tables = f"{record['table'].rstrip()}\n\n{record['sizes'].rstrip()}"
+    if name in (*COMPARISONS, *AGAINST):
+        tables = f"{record['table'].rstrip()}\n\n{record['sizes'].rstrip()}".rstrip()
         return f"{tables}\n\n{_small_print(record['environment'])}"
     if name in BENCHES:
         from lff.experiments.bench.record import table
@@ -153,7 +156,7 @@ def problems(root: Path = ROOT) -> list[str]:
     found = [f"docs/{name}.png: shows another record; run python benchmarks/tables.py" for name in _undrawn(root, records)]
     for page in _pages(root):
         text, file = page.read_text(encoding="utf-8"), page.relative_to(root)
-        for name in (*COLUMNS, *SELECTED, *BENCHES, *COMPARISONS):
+        for name in (*COLUMNS, *SELECTED, *BENCHES, *COMPARISONS, *AGAINST):
             begins, ends = text.count(f"<!-- begin: {name} -->"), text.count(f"<!-- end: {name} -->")
             if begins != ends:
                 found.append(f"{file}: {begins} begin and {ends} end markers of {name}")
@@ -188,6 +191,8 @@ def _records(root: Path) -> dict[str, dict[str, Any]]:
     paths = {name: root / RECORDS / f"{name}.json" for name in (*COLUMNS, *BENCHES)}
     records = {name: json.loads(path.read_text(encoding="utf-8")) for name, path in paths.items() if path.exists()}
     records |= {name: _comparison(root / "results" / name) for name in COMPARISONS if (root / "results" / name).exists()}
+    there = {name: (root / "results" / source, method) for name, (source, method) in AGAINST.items() if source in records}
+    records |= {name: _comparison(folder, method) for name, (folder, method) in there.items()}
     for name, (source, rows) in SELECTED.items():
         if source in records:
             first = next(iter(COLUMNS[source]))
@@ -195,12 +200,14 @@ def _records(root: Path) -> dict[str, dict[str, Any]]:
     return records
 
 
-def _comparison(folder: Path) -> dict[str, Any]:
+def _comparison(folder: Path, against: str | None = None) -> dict[str, Any]:
+    """Its tables; those of sizes only where nothing but the default is compared with."""
     from lff.experiments import records, report
 
     about = records.read(folder)
     environment = {**about.runs[0].environment, "command": about.about["command"]}
-    return {"table": report.table(folder), "sizes": report.sizes_table(folder), "environment": environment}
+    sizes = report.sizes_table(folder) if against is None else ""
+    return {"table": report.table(folder, against), "sizes": sizes, "environment": environment}
 
 
 def _pages(root: Path) -> list[Path]:

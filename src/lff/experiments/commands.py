@@ -91,7 +91,7 @@ def _compare(comparison: Any, where: Any, arguments: list[str]) -> None:
     if not (where.silent and (comparison.out / "compare.json").exists()):  # a worker leaves its parent's as it is
         comparison.declare()
     try:
-        count = where.workers or workers.fitting(comparison, where.device)
+        count = min(where.workers or workers.fitting(comparison, where.device), len(comparison.left()))
         if count > 1:
             workers.run(comparison, arguments, count)
         fabric, task = comparing.prepare(comparison, where.device)

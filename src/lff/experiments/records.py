@@ -70,6 +70,11 @@ class Comparison:
         return str(self.about["default"])
 
     @property
+    def role(self) -> str:
+        """What the default is in this reading: the host's own, or what was asked for instead."""
+        return str(self.about.get("role", "default"))
+
+    @property
     def methods(self) -> list[str]:
         """Those that were asked for, then any others with runs in the folder."""
         return list(dict.fromkeys([*self.about["methods"], *(run.method for run in self.runs)]))
@@ -102,6 +107,7 @@ def read(folder: str | Path, against: str | None = None) -> Comparison:
     if against is not None:
         if against not in about["methods"]:
             raise ValueError(f"the method to compare with must be one of {', '.join(about['methods'])}, got {against!r}")
+        about["role"] = "default" if against == about["default"] else "compared with"
         about["default"] = against
     runs = [_run(path) for path in sorted((folder / "runs").glob("*")) if (path / "config.json").exists()]
     order = list(dict.fromkeys([*about["methods"], *(run.method for run in runs)]))

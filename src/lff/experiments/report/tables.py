@@ -137,7 +137,7 @@ def main(findings: Findings) -> Table:
 
 def _main_row(findings: Findings, row: Finding, best: bool) -> list[Cell]:
     comparison, primary, by = findings.comparison, findings.primary, row.difference
-    name = f"{row.method} (default)" if row.method == comparison.default else row.method
+    name = f"{row.method} ({comparison.role})" if row.method == comparison.default else row.method
     found = by.estimate if by else None
     reached = [step for step in row.steps if step is not None]
     mean = sum(reached) / len(reached) if reached and len(reached) == len(row.steps) else None
