@@ -77,6 +77,15 @@ def test_any_batch_shape_any_strides_and_integer_or_half_positions_serve() -> No
     assert half.grad.dtype == torch.float16
 
 
+def test_a_scale_of_its_own_takes_the_place_of_that_of_eq_2() -> None:
+    x, w_r = (torch.randn(shape, device=DEVICE, requires_grad=True) for shape in ((9, 2), (3, 2)))
+    out, plain = kernels.fourier_features(x, w_r, scale=1.0), kernels.fourier_features(x, w_r)
+    torch.testing.assert_close(out, plain * math.sqrt(6))
+    grad = torch.randn_like(out)
+    ours, theirs = torch.autograd.grad(out, (x, w_r), grad), torch.autograd.grad(plain, (x, w_r), grad * math.sqrt(6))
+    torch.testing.assert_close(ours, theirs)
+
+
 def test_only_the_gradients_asked_for_are_computed() -> None:
     x, w_r = torch.randn(5, 2, device=DEVICE), torch.randn(3, 2, device=DEVICE, requires_grad=True)
     out = kernels.fourier_features(x, w_r, torch.zeros(3, device=DEVICE))

@@ -7,6 +7,7 @@ from algorithm import DEVICE, OBSTACLE, Weights, off, runs_kernels
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import lff.kernels.modulated  # noqa: F401  (registers the operators, also for a test that runs alone)
 from lff import kernels
 
 interpreted_or_on_gpu = runs_kernels[1]
@@ -45,6 +46,7 @@ def test_the_operators_pass_torchs_own_checks(dtype: torch.dtype) -> None:
     x, w_r, bias, w_1, b_1, w_2, b_2, *norms = tensors(*SHAPES)
     torch.library.opcheck(torch.ops.lff.fourier_features, (x, w_r, bias, dtype))
     torch.library.opcheck(torch.ops.lff.fourier_features, (x.detach(), w_r, None, dtype))
+    torch.library.opcheck(torch.ops.lff.fourier_features, (x, w_r, None, dtype, 0.5))
     seed = torch.zeros(1, dtype=torch.int64, device=DEVICE)
     torch.library.opcheck(torch.ops.lff.fourier_mlp, (x, w_r, bias, w_1, b_1, w_2, b_2, *norms, seed, 1e-5, 0.2, dtype))
     torch.library.opcheck(torch.ops.lff.fourier_mlp, (x.detach(), w_r, None, w_1, b_1, w_2, b_2, *[None] * 5, 1e-5, 0.0, dtype))

@@ -20,6 +20,7 @@ def fourier_features(
     w_r: Float[Tensor, "freqs m"],
     bias: Float[Tensor, " freqs"] | None = None,
     *,
+    scale: float | None = None,
     dtype: torch.dtype = torch.float32,
 ) -> Float[Tensor, "*batch 2*freqs"]:
     """Eq. 2: [cos(x W_r^T + bias) || sin(x W_r^T + bias)] / sqrt(|F|), as `lff.encodings.fourier.fourier_features`.
@@ -28,19 +29,20 @@ def fourier_features(
         x: positions, in float32 or what converts to it.
         w_r: frequencies.
         bias: a phase for each of them.
+        scale: what cosines and sines are multiplied by, 1 / sqrt(|F|) unless given; plain sines have 1.
         dtype: of the output; phases are float32 in any case.
     """
     require(x, w_r, bias, dtype=dtype)
     rows = x.reshape(-1, x.shape[-1]).float()
-    out: Tensor = _features(rows, w_r.float(), None if bias is None else bias.float(), dtype)
+    out: Tensor = _features(rows, w_r.float(), None if bias is None else bias.float(), dtype, scale)
     return out.reshape(*x.shape[:-1], out.shape[-1])
 
 
 @operator("lff::fourier_features")
-def _features(x: Tensor, w_r: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+def _features(x: Tensor, w_r: Tensor, bias: Tensor | None, dtype: torch.dtype, scale: float | None = None) -> Tensor:
     from lff.kernels.feature_kernels import features_forward
 
-    x, sizes = x.contiguous(), _sizes(x, w_r, bias)
+    x, sizes = x.contiguous(), _sizes(x, w_r, bias, scale)
     out = x.new_empty(len(x), 2 * len(w_r), dtype=dtype)
     if out.numel():
         block = BLOCKS["features"]
@@ -56,12 +58,12 @@ def _features(x: Tensor, w_r: Tensor, bias: Tensor | None, dtype: torch.dtype) -
 
 @operator("lff::fourier_features_backward")
 def _features_backward(
-    grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, need_x: bool, need_weights: bool
+    grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, scale: float | None, need_x: bool, need_weights: bool
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the positions, [N, m], and of W_r^T and the bias below it, [m + 1, freqs]; one that is not needed is empty."""
     from lff.kernels.feature_kernels import features_positions, features_weights
 
-    grad, x, sizes = grad.contiguous(), x.contiguous(), _sizes(x, w_r, bias)
+    grad, x, sizes = grad.contiguous(), x.contiguous(), _sizes(x, w_r, bias, scale)
     (n, m), freqs = x.shape, len(w_r)
     grad_x = x.new_empty(n if need_x else 0, m)
     grad_weights = x.new_zeros(m + 1 if need_weights else 0, freqs)
@@ -94,30 +96,33 @@ def _weights(w_r: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     return w_r, w_r if bias is None else bias.contiguous()
 
 
-def _sizes(x: Tensor, w_r: Tensor, bias: Tensor | None) -> tuple[int, int, bool, float]:
+def _sizes(x: Tensor, w_r: Tensor, bias: Tensor | None, scale: float | None) -> tuple[int, int, bool, float]:
     """FREQS, M, BIASED and SCALE."""
-    return len(w_r), x.shape[1], bias is not None, 1 / math.sqrt(2 * len(w_r))
+    return len(w_r), x.shape[1], bias is not None, 1 / math.sqrt(2 * len(w_r)) if scale is None else scale
 
 
 @_features.register_fake
-def _(x: Tensor, w_r: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+def _(x: Tensor, w_r: Tensor, bias: Tensor | None, dtype: torch.dtype, scale: float | None = None) -> Tensor:
     return x.new_empty(x.shape[0], 2 * w_r.shape[0], dtype=dtype)
 
 
 @_features_backward.register_fake
-def _(grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, need_x: bool, need_weights: bool) -> tuple[Tensor, Tensor]:
+def _(
+    grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, scale: float | None, need_x: bool, need_weights: bool
+) -> tuple[Tensor, Tensor]:
     (n, m), freqs = x.shape, w_r.shape[0]
     return x.new_empty(n if need_x else 0, m), x.new_empty(m + 1 if need_weights else 0, freqs)
 
 
-def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None, torch.dtype], output: Tensor) -> None:
-    ctx.save_for_backward(*inputs[:3])
+def _save(ctx: Any, inputs: tuple[Tensor, Tensor, Tensor | None, torch.dtype, float | None], output: Tensor) -> None:
+    *tensors, _, ctx.scale = inputs
+    ctx.save_for_backward(*tensors)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    need_x, need_w_r, need_bias, _ = ctx.needs_input_grad
-    grad_x, grads = _features_backward(grad, *ctx.saved_tensors, need_x, need_w_r or need_bias)
-    return grad_x if need_x else None, grads[:-1].T if need_w_r else None, grads[-1] if need_bias else None, None
+    need_x, need_w_r, need_bias, *_ = ctx.needs_input_grad
+    grad_x, grads = _features_backward(grad, *ctx.saved_tensors, ctx.scale, need_x, need_w_r or need_bias)
+    return grad_x if need_x else None, grads[:-1].T if need_w_r else None, grads[-1] if need_bias else None, None, None
 
 
 def refuse(ctx: Any, *grads: Any) -> None:
