@@ -52,6 +52,7 @@ def test_error_with_rounded_float32_matrix_products(name: str, relative_error: E
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:the fused kernels are not used:UserWarning")  # by the reference, which is in float64
 @pytest.mark.usefixtures("rounded_matmul")
 @pytest.mark.parametrize("name", PHASED)
 def test_errors_on_a_gpu(name: str, relative_error: Error) -> None:

@@ -69,6 +69,7 @@ def fit(
             rearrange(table.detach().clone(), "... d -> (...) d").double(),
         )
         exact = copy.deepcopy(encoding).double().eval()
+        exact.impl = "torch"  # the kernels have no float64
         last = _last(exact)
         if last is not None:
             closed = _project(exact, last, x, target, steps, ridge)

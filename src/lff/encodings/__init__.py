@@ -145,7 +145,9 @@ METHODS: dict[str, Method] = {
 }
 
 
-def build(name: str, *, coords: int, depth: int, extent: int | Sequence[int] | None = None, **options: Any) -> Encoding:
+def build(
+    name: str, *, coords: int, depth: int, extent: int | Sequence[int] | None = None, impl: Any = "auto", **options: Any
+) -> Encoding:
     """The encoding that a row name of the paper stands for, for instance `build("Sine-2D", coords=2, depth=256)`.
 
     Args:
@@ -153,6 +155,7 @@ def build(name: str, *, coords: int, depth: int, extent: int | Sequence[int] | N
         coords: coordinates of a position.
         depth: size of the encoding.
         extent: cells along every axis, for the methods with tables and those that flatten a grid; others do without.
+        impl: "torch"; "triton", the fused kernels; or "auto", these where they serve. Methods without a kernel take it too.
         options: passed to the constructor, for instance `gamma`, `features`, `hidden`, `layer_norm`, `dropout`, `scale`.
     """
     key = name.replace(" + ", "+").removeprefix("Transformer ")
@@ -168,4 +171,6 @@ def build(name: str, *, coords: int, depth: int, extent: int | Sequence[int] | N
             raise ValueError(f"extent must have {coords} axes, one a coordinate, got {extent}")
     if "extent" in inspect.signature(make).parameters:
         options["extent"] = extent
-    return make(coords, depth, **options)
+    encoding = make(coords, depth, **options)
+    encoding.impl = impl
+    return encoding

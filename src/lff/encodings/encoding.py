@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from lff import arguments
 from lff.encodings import pretrained
+from lff.encodings.implementation import IMPLS
 
 
 class Encoding(nn.Module, ABC):
@@ -30,6 +31,7 @@ class Encoding(nn.Module, ABC):
     arguments: dict[str, Any]
     #: Root mean square of the output's elements at initialisation; what is put on top of an encoding sets its weights by it.
     rms: float = 1.0
+    _impl: str = "auto"
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self = super().__new__(cls)
@@ -60,6 +62,22 @@ class Encoding(nn.Module, ABC):
         dtype = self.like.dtype
         # As for nn.Linear, autocast decides where it is on, and leaves float64 alone.
         return torch.get_autocast_dtype(device) if _autocast(device) and dtype != torch.float64 else dtype
+
+    @property
+    def impl(self) -> str:
+        """What computes this encoding: "torch"; "triton", the fused kernels; or "auto", these where they serve.
+
+        Set, it holds for the encodings inside this one too. It is a choice for this process: `save_pretrained` leaves it out.
+        Without effect where there is no kernel, as for tables.
+        """
+        return self._impl
+
+    @impl.setter
+    def impl(self, value: str) -> None:
+        arguments.choice("impl", value, IMPLS)
+        for module in self.modules():
+            if isinstance(module, Encoding):
+                module._impl = value
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Writes `model.safetensors` and `config.json` into a directory."""
@@ -115,6 +133,12 @@ def _named(cls: type[Encoding], args: tuple[Any, ...], kwargs: dict[str, Any]) -
     """The arguments of a constructor by their names."""
     named = dict(inspect.signature(cls.__init__).bind_partial(None, *args, **kwargs).arguments)
     return {name: value for name, value in named.items() if name != "self"}
+
+
+def layer_dtype(layer: nn.Linear, device: str) -> torch.dtype:
+    """What a layer computes in."""
+    dtype = layer.weight.dtype
+    return torch.get_autocast_dtype(device) if _autocast(device) and dtype != torch.float64 else dtype
 
 
 def as_input(x: Float[Tensor, "*batch n"], layer: nn.Linear) -> Float[Tensor, "*batch n"]:

@@ -12,9 +12,10 @@ from einops import rearrange
 from jaxtyping import Float, Num
 from torch import Tensor, nn
 
-from lff import arguments
+from lff import arguments, kernels
 from lff.encodings.encoding import ExactEncoding, phases
 from lff.encodings.groups import Grouped
+from lff.encodings.implementation import fused
 from lff.encodings.modulated import Modulated
 
 #: A length scale, or a range of them.
@@ -93,6 +94,7 @@ class FourierFeatures(ExactEncoding):
             ablation.
         learnable: False keeps W_r as it was drawn (the paper's Fixed-Fourier).
         bias: add a learnable phase to every frequency, as the Reformer run did that the paper's parameter count belongs to.
+        impl: "torch"; "triton", the fused kernels; or "auto", these where they serve.
     """
 
     w_r: Tensor
@@ -107,8 +109,10 @@ class FourierFeatures(ExactEncoding):
         init: str = "normal",
         learnable: bool = True,
         bias: bool = False,
+        impl: str = "auto",
     ) -> None:
         super().__init__(coords, arguments.multiple("features", features, 2, "half cosines, half sines"))
+        self.impl = impl
         self.gamma = arguments.scales("gamma", gamma)
         self.init = arguments.choice("init", init, ("normal", "uniform"))
         self.learnable = learnable
@@ -135,6 +139,9 @@ class FourierFeatures(ExactEncoding):
             self.bias.zero_()
 
     def encode(self, positions: Num[Tensor, "*batch {self.coords}"]) -> Float[Tensor, "*batch {self.depth}"]:
+        dtype = self._output_dtype(positions.device.type)
+        if fused(self.impl, positions, self.w_r, self.bias, dtype=dtype):
+            return kernels.fourier_features(positions, self.w_r, self.bias, dtype=dtype)
         if torch.compiler.is_compiling():  # the compiler finds its own backward
             return fourier_features(positions, self.w_r, self.bias)
         r_x: Tensor = _FourierFeatures.apply(positions, self.w_r, self.bias)
@@ -170,6 +177,7 @@ class LearnableFourier(Grouped):
         layer_norm: LayerNorm before each of the two dense layers, as in the paper's Reformer experiments.
         dropout: share of hidden units dropped while training, as 0.2 in the paper's widget captioning.
         scale: root mean square of the output at initialisation.
+        impl: "torch"; "triton", the fused kernels; or "auto", these where they serve.
     """
 
     def __init__(
@@ -184,7 +192,9 @@ class LearnableFourier(Grouped):
         layer_norm: bool = False,
         dropout: float = 0.0,
         scale: float = 1.0,
+        impl: str = "auto",
     ) -> None:
         coords, depth = Grouped.split(coords, depth, groups)
         r_x = FourierFeatures(coords, depth if features is None else features, gamma=gamma)
         super().__init__(Modulated(r_x, depth, hidden=hidden, layer_norm=layer_norm, dropout=dropout, scale=scale), groups)
+        self.impl = impl

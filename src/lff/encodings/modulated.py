@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from lff import arguments
 from lff.encodings.encoding import Encoding, as_input
+from lff.encodings.fused import fused_mlp
 
 #: E[GELU(z)^2] for z ~ N(0, 1).
 GELU_POWER = 1 / 3 + 1 / (2 * math.pi * math.sqrt(3))
@@ -32,6 +33,8 @@ class Modulated(Encoding):
         scale: root mean square of the output at initialisation. How much of it varies with the position depends on how much the
             features do: nine tenths where gamma is well below the extent of the positions, four tenths where it is the extent,
             and more with `layer_norm`.
+        impl: "torch"; "triton", one fused kernel for Fourier features and the MLP; or "auto", that where it serves. Other
+            features are computed by themselves, as their own `impl` says.
     """
 
     def __init__(
@@ -43,8 +46,10 @@ class Modulated(Encoding):
         layer_norm: bool = False,
         dropout: float = 0.0,
         scale: float = 1.0,
+        impl: str = "auto",
     ) -> None:
         super().__init__(features.coords, depth)
+        self.impl = impl  # before there are features: theirs is not ours to change
         self.rms = arguments.positive("scale", scale)
         self.features = features
         self.norm_1 = nn.LayerNorm(features.depth) if layer_norm else nn.Identity()
@@ -61,6 +66,9 @@ class Modulated(Encoding):
         init_dense(self.dense_2, 1.0 if normed else math.sqrt(GELU_POWER), self.rms)
 
     def encode(self, positions: Num[Tensor, "*batch {self.coords}"]) -> Float[Tensor, "*batch {self.depth}"]:
+        fused = fused_mlp(self, positions)
+        if fused is not None:
+            return fused
         f = as_input(self.features(positions), self.dense_1)
         h = functional.gelu(self.dense_1(self.norm_1(f)))
         y: Tensor = self.dense_2(self.dropout(self.norm_2(h)))

@@ -41,8 +41,12 @@ def load(cls: type["Encoding"], directory: str | Path) -> "Encoding":
 
 
 def _config(encoding: "Encoding") -> dict[str, Any]:
-    """The class and the arguments that make an encoding, those that are encodings themselves in the same form."""
-    return {"class": type(encoding).__name__, "arguments": {name: _plain(value) for name, value in encoding.arguments.items()}}
+    """The class and the arguments that make an encoding, those that are encodings themselves in the same form.
+
+    `impl` is left out: the machine that loads it may have other kernels.
+    """
+    given = {name: _plain(value) for name, value in encoding.arguments.items() if name != "impl"}
+    return {"class": type(encoding).__name__, "arguments": given}
 
 
 def _plain(value: object) -> object:
