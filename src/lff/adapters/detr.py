@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from lff.adapters.host import Options, Swapped, Trained, check, moved, settle
+from lff.adapters.shared import remembered
 from lff.encodings.encoding import Encoding
 from lff.positions import grid, grid_from_mask
 
@@ -30,12 +31,24 @@ class MaskPositions(nn.Module, Swapped):
         super().__init__()
         self.encoding, self.normalize, self.first, self.flat = encoding, normalize, _first(host), _flat(host)
         self._host = (host,)  # in a tuple, so that it is no submodule
+        self.train(encoding.training)
 
     def encode(self, mask: Bool[Tensor, "batch height width"]) -> Float[Tensor, "batch height width depth"]:
         """One encoding for all images unless a mask differs, which only its data shows."""
-        alone = len(mask) > 1 and not torch.compiler.is_compiling() and bool(mask.all())
-        encoded: Tensor = self.encoding(_positions(mask[:1] if alone else mask, self.normalize, self.first))
-        return encoded.expand(len(mask), -1, -1, -1)
+        if len(mask) > 1 and not torch.compiler.is_compiling() and bool(mask.all()):
+            return self.whole(mask).expand(len(mask), -1, -1, -1)
+        encoded: Tensor = self.encoding(_positions(mask, self.normalize, self.first))
+        return encoded
+
+    def whole(self, mask: Bool[Tensor, "batch height width"]) -> Float[Tensor, "1 height width depth"]:
+        """Of maps that nothing of is padded: all alike, and remembered while the model evaluates."""
+        _, height, width = mask.shape
+
+        def make() -> Tensor:
+            encoded: Tensor = self.encoding(_positions(mask[:1], self.normalize, self.first))
+            return encoded
+
+        return remembered(self, make, height * width, height, width, mask.device)
 
     def forward(self, *args: Any, **kwargs: Any) -> Float[Tensor, "..."]:
         """[batch, depth, height, width], or [batch, cells, depth] where that is what the host's own module gives.
@@ -49,8 +62,8 @@ class MaskPositions(nn.Module, Swapped):
             mask = args[1] if len(args) > 1 else kwargs.get("pixel_mask", kwargs.get("mask"))
             shape, device, dtype = like.shape, like.device, like.dtype
         if mask is None:
-            whole = torch.ones(1, *shape[-2:], dtype=torch.bool, device=device)
-            encoded = self.encode(whole).expand(shape[0], -1, -1, -1)
+            mask = torch.ones(1, *shape[-2:], dtype=torch.bool, device=device)
+            encoded = self.whole(mask).expand(shape[0], -1, -1, -1)
         else:
             encoded = self.encode(mask.bool())
         return rearrange(encoded.to(dtype), "b h w d -> b (h w) d" if self.flat else "b h w d -> b d h w")
@@ -64,8 +77,13 @@ class MapPositions(MaskPositions):
     """The same for RT-DETR, which has no mask and wants [1, cells, depth]."""
 
     def forward(self, *args: Any, **kwargs: Any) -> Float[Tensor, "1 cells depth"]:
-        size = (kwargs["height"], kwargs["width"])
-        encoded: Tensor = self.encoding(grid(size, normalize=self.normalize, device=kwargs["device"]))
+        (height, width), device = (kwargs["height"], kwargs["width"]), kwargs["device"]
+
+        def make() -> Tensor:
+            made: Tensor = self.encoding(grid((height, width), normalize=self.normalize, device=device))
+            return made
+
+        encoded = remembered(self, make, height * width, height, width, device)
         return rearrange(encoded.to(kwargs["dtype"]), "h w d -> 1 (h w) d")
 
 

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from lff import arguments
+from lff.adapters.shared import remembered
 from lff.encodings.encoding import Encoding
 from lff.positions import grid, rescale
 
@@ -15,6 +16,8 @@ UNSEEN = ("rescale", "extend", "interpolate")
 
 class GridPositions(nn.Module):
     """The encoding on a grid of patches, made once for a whole batch, with rows of its own for the tokens in front.
+
+    While the model evaluates, what was made is given again until something changes that decides it (`lff.adapters.shared`).
 
     Args:
         encoding: of (row, col).
@@ -43,6 +46,7 @@ class GridPositions(nn.Module):
         keep = arguments.choice("class_token", class_token, CLASS_TOKEN) == "keep"
         self.tokens = len(prefix)
         self.prefix = nn.Parameter(prefix.detach().clone()) if keep and len(prefix) else None
+        self.train(encoding.training)
 
     def positions(self, height: int, width: int, device: torch.device) -> Float[Tensor, "height width 2"]:
         """Of every patch of a grid of this size."""
@@ -52,6 +56,9 @@ class GridPositions(nn.Module):
         return rescale(cells, (height, width), self.size) if self.unseen == "rescale" else cells
 
     def forward(self, height: int, width: int) -> Float[Tensor, "1 tokens_and_patches depth"]:
+        return remembered(self, lambda: self._encode(height, width), height * width, height, width)
+
+    def _encode(self, height: int, width: int) -> Float[Tensor, "1 tokens_and_patches depth"]:
         device = next((t.device for t in (*self.parameters(), *self.buffers())), torch.device("cpu"))
         patches = rearrange(self._patches(height, width, device), "h w d -> 1 (h w) d")
         if self.prefix is not None:

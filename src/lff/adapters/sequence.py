@@ -12,11 +12,12 @@ from transformers.models.reformer.modeling_reformer import ReformerEmbeddings
 
 from lff import arguments
 from lff.adapters.host import Changed, Options, Trained, check, settle
+from lff.adapters.shared import remembered
 from lff.encodings.encoding import Encoding
 
 
 class SequencePositions(nn.Module):
-    """Encodes token numbers, once for the batch where all sequences share them.
+    """Encodes token numbers, once for the batch where all sequences share them, and while the model evaluates once for all.
 
     Args:
         encoding: of one coordinate, or of a cell of `extent`.
@@ -27,6 +28,7 @@ class SequencePositions(nn.Module):
         super().__init__()
         self.encoding = encoding
         self.extent = None if extent is None else arguments.sizes("extent", extent)
+        self.train(encoding.training)
 
     def positions(self, position_ids: Int[Tensor, "*batch"]) -> Int[Tensor, "*batch coords"]:
         """The coordinates of each token."""
@@ -37,7 +39,13 @@ class SequencePositions(nn.Module):
     def forward(self, position_ids: Int[Tensor, "batch length"]) -> Float[Tensor, "batch length depth"]:
         # Both hosts expand one row of numbers to the batch: then every row is the same memory.
         shared = position_ids.stride(0) == 0
-        encoded: Tensor = self.encoding(self.positions(position_ids[:1] if shared else position_ids))
+        numbers = position_ids[:1] if shared else position_ids
+
+        def make() -> Tensor:
+            made: Tensor = self.encoding(self.positions(numbers))
+            return made
+
+        encoded = remembered(self, make, numbers.numel(), numbers) if shared else make()
         return encoded.expand(position_ids.shape[0], -1, -1)
 
 
