@@ -1,8 +1,11 @@
 """Positions that all batches share, a grid above all: encoded once a batch, and while a model evaluates once for all of them.
 
+That is so on a CPU. On a GPU they are encoded once a batch in evaluation too: to see that no weight has changed, the processor
+would have to wait for the GPU, and the fused kernel takes less than that.
+
 What was encoded is given again only where the same would come out. Weights are compared with copies of them, bit by bit: PyTorch
 counts the changes of a tensor, but not those through `.data`, by which averaged weights are often put in. All else that decides
-is the key: what was asked for, settings of the modules, shapes, dtypes, device and stream, autocast, rounding of products.
+is the key: what was asked for, settings of the modules, shapes, dtypes, autocast, rounding of products.
 """
 
 from collections.abc import Callable
@@ -52,7 +55,7 @@ def remembered(holder: nn.Module, make: Callable[[], Tensor], rows: int, *asked:
         tuple(value for value in asked if not isinstance(value, Tensor)),
         tuple((type(module), *_settings(module)) for module in modules),
         tuple(None if tensor is None else (tensor.shape, tensor.dtype) for tensor in tensors),
-        *_surroundings(given[0].device),
+        *_surroundings(),
     )
     content = torch.cat([tensor.detach().reshape(-1).view(torch.uint8) for tensor in given])
     kept: Kept = holder.__dict__.get("_kept", Kept())
@@ -76,19 +79,19 @@ def _worthwhile(holder: nn.Module, tensors: list[Tensor], rows: int) -> bool:
 
 
 def _evaluating(tensors: list[Tensor]) -> bool:
-    """Whether nothing is transformed, traced or recorded, and all tensors are plain ones on one device."""
-    device = tensors[0].device
+    """Whether nothing is transformed, traced or recorded, and all tensors are plain ones on the CPU.
+
+    On a GPU to compare is to wait for it, which takes longer than the kernel that encodes a grid.
+    """
     if (
-        device.type not in ("cpu", "cuda")
-        or transformed()
+        transformed()
         or forward_ad._current_level >= 0
         or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
         or torch._C._len_torch_dispatch_stack()
         or torch._C._len_torch_function_stack()
-        or (device.type == "cuda" and torch.cuda.is_current_stream_capturing())
     ):
         return False
-    return all(type(t) in (Tensor, nn.Parameter) and t.device == device and t.layout == torch.strided for t in tensors)
+    return all(type(t) in (Tensor, nn.Parameter) and t.device.type == "cpu" and t.layout == torch.strided for t in tensors)
 
 
 def _unknown(module: nn.Module, holder: bool) -> bool:
@@ -102,13 +105,8 @@ def _settings(module: nn.Module) -> tuple[tuple[str, object], ...]:
     return tuple((name, value) for name, value in module.__dict__.items() if isinstance(value, PLAIN))
 
 
-def _surroundings(device: torch.device) -> tuple[object, ...]:
-    """What PyTorch is told for all modules, and the stream that the result is ready on."""
+def _surroundings() -> tuple[object, ...]:
+    """What PyTorch is told for all modules."""
     backends: Any = torch.backends
-    return (
-        device,
-        torch.cuda.current_stream(device).cuda_stream if device.type == "cuda" else None,
-        torch.is_autocast_enabled(device.type),
-        torch.get_autocast_dtype(device.type),
-        (backends.fp32_precision, backends.cuda.matmul.fp32_precision, backends.mkldnn.matmul.fp32_precision),
-    )
+    precision = (backends.fp32_precision, backends.mkldnn.matmul.fp32_precision)
+    return torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), precision
