@@ -9,6 +9,7 @@ from torch import Tensor
 
 import lff
 from conftest import small
+from lff.adapters.grid import GridPositions
 
 # In float64, which references are in, the kernels do not serve, and that is said.
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("ignore:the fused kernels are not used:UserWarning")]
@@ -76,6 +77,25 @@ def test_a_table_on_a_gpu_refuses_what_it_does_not_have() -> None:
     with pytest.raises(ValueError, match="positions must be whole numbers from 0 to"):
         encode(torch.tensor([[3.0, 0.0]]).cuda())
     encode(torch.tensor([[2.0, 4.0]]).cuda())  # and the device is none the worse for it
+
+
+def test_a_grid_is_encoded_once_while_evaluating_and_never_while_capturing() -> None:
+    position = GridPositions(lff.LearnableFourier(2, 64), (14, 14), prefix=torch.zeros(1, 64)).cuda().eval()
+    with torch.inference_mode():
+        first = position(14, 14)
+        assert position(14, 14) is first
+        position.encoding.encoder.features.w_r.data.add_(1)
+        second = position(14, 14)
+        assert not torch.equal(second, first)
+        with torch.cuda.stream(torch.cuda.Stream()):
+            assert position(14, 14) is not second
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = position(14, 14)
+        position.encoding.encoder.features.w_r.data.add_(1)
+        graph.replay()
+        torch.testing.assert_close(out, position(14, 14))
 
 
 def test_a_forward_can_be_captured_in_a_cuda_graph() -> None:
