@@ -39,6 +39,7 @@ BLOCKS = {
     "dense_weights": Blocks(rows=32, freqs=64, units=64, stages=1),
     "dense_positions": Blocks(rows=64, freqs=32, units=64),
     "fold": Blocks(rows=16, freqs=32),
+    "add_up": Blocks(rows=32, freqs=32),
 }
 
 #: The widest hidden layer that a program holds in registers; beyond it the hidden activations, [N, |H|], pass through memory.
@@ -53,6 +54,11 @@ def cover(size: int, block: int) -> int:
 def power_of_2(size: int, least: int = 1) -> int:
     """The smallest power of two that is no less than a size, nor than `least`."""
     return max(least, 1 << (size - 1).bit_length())
+
+
+def within(block: int, size: int) -> int:
+    """A block that is no larger than it must be for a size."""
+    return min(block, power_of_2(size, 16))
 
 
 def rows_at_once(name: str, rows: int, programs: int, *, units: int = 16, dtype: torch.dtype = torch.bfloat16) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lff.kernels.blocks import BLOCKS, WIDEST, cover, power_of_2, rows_at_once, split_rows
+from lff.kernels.blocks import BLOCKS, WIDEST, cover, power_of_2, rows_at_once, split_rows, within
 from lff.kernels.features import refuse
 from lff.kernels.operator import operator
 from lff.kernels.serving import on, programs
@@ -25,8 +25,9 @@ def fourier_dense(
     """
     from lff.kernels.dense_kernels import dense_forward
 
-    x, w_r, bias, w_1 = ready(x, w_r, bias, w_1, dtype)
-    n, h = len(x), len(w_1)
+    x, w_r, bias = ready(x, w_r, bias)
+    w_1 = w_1.to(dtype).contiguous()
+    n, h = x.shape[0], w_1.shape[0]
     out, means = x.new_empty(n, h, dtype=dtype), x.new_empty(n if norm else 0)
     if n:
         block = BLOCKS["dense"]
@@ -36,7 +37,7 @@ def fourier_dense(
             dense_forward[(cover(n, rows), cover(h, block.units))](
                 x, w_r, w_r if bias is None else bias, w_1, b_1.float().contiguous(), out, means, n,
                 **sizes(x, w_r, bias, h, norm), EPS=eps,
-                ROWS=rows, BLOCK=block.freqs, UNITS=block.units, **block.options(rows),
+                ROWS=rows, BLOCK=within(block.freqs, w_r.shape[0]), UNITS=block.units, **block.options(rows),
             )  # fmt: skip
     return out, means
 
@@ -46,8 +47,9 @@ def fourier_dense_backward(
     grad_u: Tensor, grad_mean: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, norm: bool, need_x: bool
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the positions, [N, m] or empty, and of W_1, W_r^T and the bias in a row: outputs must not share memory."""
-    x, w_r, bias, w_1 = ready(x, w_r, bias, w_1, grad_u.dtype)
-    (n, m), freqs, h = x.shape, len(w_r), len(w_1)
+    x, w_r, bias = ready(x, w_r, bias)
+    w_1 = w_1.to(grad_u.dtype).contiguous()
+    (n, m), freqs, h = x.shape, w_r.shape[0], w_1.shape[0]
     grad_x = x.new_empty(n if need_x else 0, m)
     if not n:
         return grad_x, x.new_zeros(h * 2 * freqs + (m + 1) * freqs)
@@ -61,28 +63,35 @@ def weights_backward(
     x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, grad_u: Tensor, grad_mean: Tensor, norm: bool
 ) -> Tensor:
     """Gradients of W_1, W_r^T and the bias in a row, from those of u = W_1 r_x and of the features' mean."""
+    operands = (x, w_r, bias, w_1, grad_u, grad_mean, norm)
+    if w_1.shape[0] <= WIDEST:
+        return weight_parts(*operands).sum(0)
+    return torch.cat([weight_parts(*operands, w_r_too=False).sum(0), weight_parts(*operands, w_1_too=False).sum(0)])
+
+
+def weight_parts(
+    x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, grad_u: Tensor, grad_mean: Tensor, norm: bool,
+    *, w_1_too: bool = True, w_r_too: bool = True,
+) -> Tensor:  # fmt: skip
+    """The same for each share of the positions, [shares, ...]. Both kinds at once only where one program can hold all units."""
     from lff.kernels.dense_kernels import dense_weights
 
-    block, (n, m), freqs, h = BLOCKS["dense_weights"], x.shape, len(w_r), len(w_1)
-    columns = cover(freqs, block.freqs)
-
-    def launch(units: int, layers: int, w_1_too: bool, w_r_too: bool) -> Tensor:
-        busy = cover(3 * programs(x.device), columns * layers)  # three to a multiprocessor, by their registers
-        rows, share, shares = split_rows("dense_weights", n, busy, units=units, dtype=grad_u.dtype)
-        part = x.new_empty(shares, w_1_too * h * 2 * freqs + w_r_too * (m + 1) * freqs)
-        with on(x):
-            dense_weights[(columns, shares, layers)](
-                x, w_r, w_r if bias is None else bias, w_1, grad_u, grad_mean,
-                part, part[:, w_1_too * h * 2 * freqs :], n, share, part.shape[1],
-                **sizes(x, w_r, bias, h, norm), W_1=w_1_too, W_R=w_r_too,
-                ROWS=rows, BLOCK=block.freqs, UNITS=units, PADDED=power_of_2(m + 1),
-                **block.options(rows),
-            )  # fmt: skip
-        return part.sum(0)
-
-    if h <= WIDEST:  # one program holds W_1's gradient for all units, and the sines serve both
-        return launch(power_of_2(h, 16), 1, True, True)
-    return torch.cat([launch(block.units, cover(h, block.units), True, False), launch(block.units, 1, False, True)])
+    block, (n, m), freqs, h = BLOCKS["dense_weights"], x.shape, w_r.shape[0], w_1.shape[0]
+    units = power_of_2(h, 16) if h <= WIDEST else block.units
+    layers = cover(h, units) if w_1_too else 1  # one program has all units of W_r's gradient
+    width = within(block.freqs, freqs)
+    columns = cover(freqs, width)
+    busy = cover(3 * programs(x.device), columns * layers)  # three to a multiprocessor, by their registers
+    rows, share, shares = split_rows("dense_weights", n, busy, units=units, dtype=grad_u.dtype)
+    part = x.new_empty(shares, w_1_too * h * 2 * freqs + w_r_too * (m + 1) * freqs)
+    with on(x):
+        dense_weights[(columns, shares, layers)](
+            x, w_r, w_r if bias is None else bias, w_1, grad_u, grad_mean,
+            part, part[:, w_1_too * h * 2 * freqs :], n, share, part.shape[1],
+            **sizes(x, w_r, bias, h, norm), W_1=w_1_too, W_R=w_r_too,
+            ROWS=rows, BLOCK=width, UNITS=units, PADDED=power_of_2(m + 1), **block.options(rows),
+        )  # fmt: skip
+    return part
 
 
 def split_weights(grads: Tensor, w_r: Tensor, w_1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -98,23 +107,20 @@ def positions_backward(
     """Writes the gradient of the positions, [N, m]."""
     from lff.kernels.dense_kernels import dense_positions
 
-    block, (n, m), h = BLOCKS["dense_positions"], x.shape, len(w_1)
+    block, (n, m), h = BLOCKS["dense_positions"], x.shape, w_1.shape[0]
     units = min(block.units, power_of_2(h, 16))
     rows = rows_at_once("dense_positions", n, programs(x.device), units=units, dtype=grad_u.dtype)
     with on(x):
         dense_positions[(cover(n, rows),)](
             x, w_r, w_r if bias is None else bias, w_1, grad_u, grad_mean, out, n,
             **sizes(x, w_r, bias, h, norm),
-            ROWS=rows, BLOCK=block.freqs, UNITS=units, PADDED=power_of_2(m), **block.options(rows),
+            ROWS=rows, BLOCK=within(block.freqs, w_r.shape[0]), UNITS=units, PADDED=power_of_2(m), **block.options(rows),
         )  # fmt: skip
 
 
-def ready(
-    x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-    """As the kernels take them: contiguous, phases in float32, and the weights of a matrix product in its dtype."""
-    bias = None if bias is None else bias.float().contiguous()
-    return x.float().contiguous(), w_r.float().contiguous(), bias, w_1.to(dtype).contiguous()
+def ready(x: Tensor, w_r: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """As the kernels take them: contiguous, in float32."""
+    return x.float().contiguous(), w_r.float().contiguous(), None if bias is None else bias.float().contiguous()
 
 
 def sizes(x: Tensor, w_r: Tensor, bias: Tensor | None, h: int, norm: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The dense layers as the kernels take them.
+"""What comes before and after the large kernels: the dense layers as these take them, and partial sums added up.
 
 LayerNorm's affine part is taken up by the layer after it: W (weight * n + shift) + b = (W * weight) n + (W shift + b).
 The rows of W * weight then lose their mean, which n, being without one, does not see: so that W r is W (r - mean).
@@ -19,33 +19,27 @@ def folded(w: Tensor, b: Tensor, weight: Tensor, shift: Tensor) -> tuple[Tensor,
     return w - w.mean(1, keepdim=True), b
 
 
-def fold(w: Tensor, b: Tensor, weight: Tensor | None, shift: Tensor | None, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The new W in the given dtype and b in float32, in one launch; without a LayerNorm, the old ones."""
-    w, b = w.contiguous(), b.float().contiguous()
-    if weight is None or shift is None:
-        return w.to(dtype), b
-    from lff.kernels.fold_kernels import fold_forward
+def prepare(
+    w_1: Tensor, b_1: Tensor, weight_1: Tensor | None, shift_1: Tensor | None, w_2: Tensor, b_2: Tensor, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Both layers in one launch: W_1 and W_2 in the given dtype, b_1 in float32, and b_2 in three parts of that dtype, [D, 16].
 
-    out_w, out_b = w.new_empty(w.shape, dtype=dtype), torch.empty_like(b)
-    h, features = w.shape
-    with on(w):
-        fold_forward[(h,)](
-            w, b, weight.float().contiguous(), shift.float().contiguous(), out_w, out_b, features, power_of_2(features)
-        )
-    return out_w, out_b
-
-
-def second_ready(w: Tensor, b: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """W of the second layer in the given dtype, [D, H], and its bias in three parts of that dtype, [D, 16], in one launch."""
+    With LayerNorm the first is the new one.
+    """
     from lff.kernels import fold_kernels
 
-    (d, h), block = w.shape, BLOCKS["fold"]
-    out_w, out_b = w.new_empty(d, h, dtype=dtype), b.new_empty(d, 16, dtype=dtype)
-    with on(w):
-        fold_kernels.second_ready[(cover(d, block.rows),)](
-            w.contiguous(), b.contiguous(), out_w, out_b, d, h, block.rows, power_of_2(h)
-        )
-    return out_w, out_b
+    (h, features), d, block = w_1.shape, w_2.shape[0], BLOCKS["fold"]
+    out_w_1, out_b_1 = w_1.new_empty(h, features, dtype=dtype), b_1.new_empty(h, dtype=torch.float32)
+    out_w_2, out_b_2 = w_2.new_empty(d, h, dtype=dtype), b_2.new_empty(d, 16, dtype=dtype)
+    norm = weight_1 is not None and shift_1 is not None
+    affine = (weight_1.contiguous(), shift_1.contiguous()) if weight_1 is not None and shift_1 is not None else (b_1, b_1)
+    with on(w_1):
+        fold_kernels.prepare[(h + cover(d, block.rows),)](
+            w_1.contiguous(), b_1.contiguous(), *affine, w_2.contiguous(), b_2.contiguous(),
+            out_w_1, out_b_1, out_w_2, out_b_2, d,
+            H=h, F=features, NORM=norm, ROWS=block.rows, FEATURES=power_of_2(features), UNITS=power_of_2(h),
+        )  # fmt: skip
+    return out_w_1, out_b_1, out_w_2, out_b_2
 
 
 def fold_grads(grad_w: Tensor, grad_b: Tensor, w: Tensor, weight: Tensor, shift: Tensor) -> Tensor:
@@ -56,7 +50,25 @@ def fold_grads(grad_w: Tensor, grad_b: Tensor, w: Tensor, weight: Tensor, shift:
     block, out = BLOCKS["fold"], grad_w.new_empty(h * features + 2 * features)
     with on(w):
         fold_backward[(cover(features, block.freqs),)](
-            w.contiguous(), weight.float().contiguous(), shift.float().contiguous(), grad_w, grad_b, grad_w.mean(1), out,
+            w.contiguous(), weight.contiguous(), shift.contiguous(), grad_w, grad_b, grad_w.mean(1), out,
             h, features, block.rows, block.freqs,
+        )  # fmt: skip
+    return out
+
+
+def add_up(first: Tensor, second: Tensor, rows: Tensor, w_r: Tensor) -> Tensor:
+    """Three sets of partial sums, each [shares, size], added up over their shares and put in a row, in one launch.
+
+    The first ends with [m, freqs] and [freqs]: the former comes out as W_r is, [freqs, m]. The third may have many shares.
+    """
+    from lff.kernels import fold_kernels
+
+    rows = rows if rows.shape[0] <= 1024 else rows.sum(0, keepdim=True)
+    (freqs, m), block, sizes = w_r.shape, BLOCKS["add_up"], [each.shape[1] for each in (first, second, rows)]
+    out = first.new_empty(sum(sizes))
+    with on(out):
+        fold_kernels.add_up[(sum(cover(size, block.freqs) for size in sizes),)](
+            first, second, rows, out, first.shape[0], second.shape[0], rows.shape[0], sizes[1], sizes[2],
+            W_1=sizes[0] - (m + 1) * freqs, FREQS=freqs, M=m, ROWS=block.rows, BLOCK=block.freqs,
         )  # fmt: skip
     return out

@@ -1,4 +1,4 @@
-"""The dense layers made ready, in Triton's language: LayerNorm's affine part taken up by the first, and the way back."""
+"""What comes before and after the large kernels, in Triton's language: dense layers made ready, and partial sums added up."""
 # mypy: ignore-errors
 # Triton compiles this; it is not run as Python, and no checker may wrap it.
 
@@ -12,15 +12,49 @@ from lff.kernels.tiles import rounded
 
 @triton.jit
 @no_type_check
-def fold_forward(w, b, weight, shift, out_w, out_b, F: tl.constexpr, BLOCK: tl.constexpr):
-    """W * weight with the mean of its rows taken off, and b + W shift; grid (rows of W)."""
-    row, columns = tl.program_id(0), tl.arange(0, BLOCK)
+def prepare(
+    w_1, b_1, weight_1, shift_1, w_2, b_2, out_w_1, out_b_1, out_w_2, out_b_2, D,
+    H: tl.constexpr, F: tl.constexpr, NORM: tl.constexpr, ROWS: tl.constexpr, FEATURES: tl.constexpr, UNITS: tl.constexpr,
+):  # fmt: skip
+    """Both dense layers as the kernels take them; grid (rows of W_1, then blocks of rows of W_2)."""
+    if tl.program_id(0) < H:
+        _prepare_first(w_1, b_1, weight_1, shift_1, out_w_1, out_b_1, tl.program_id(0), F, NORM, FEATURES)
+    else:
+        _prepare_second(w_2, b_2, out_w_2, out_b_2, tl.program_id(0) - H, D, H, ROWS, UNITS)
+
+
+@triton.jit
+@no_type_check
+def _prepare_first(w, b, weight, shift, out_w, out_b, row, F: tl.constexpr, NORM: tl.constexpr, FEATURES: tl.constexpr):
+    """A row of W * weight with its mean taken off, and b + W shift; without LayerNorm, of W and b."""
+    columns = tl.arange(0, FEATURES)
     inside = columns < F
     values = tl.load(w + row * F + columns, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out_b + row, tl.load(b + row) + tl.sum(values * tl.load(shift + columns, mask=inside, other=0.0), 0))
-    values *= tl.load(weight + columns, mask=inside, other=0.0)
-    values -= tl.sum(values, 0) / F
+    bias = tl.load(b + row).to(tl.float32)
+    if NORM:
+        bias += tl.sum(values * tl.load(shift + columns, mask=inside, other=0.0).to(tl.float32), 0)
+        values *= tl.load(weight + columns, mask=inside, other=0.0).to(tl.float32)
+        values -= tl.sum(values, 0) / F
+    tl.store(out_b + row, bias)
     tl.store(out_w + row * F + columns, rounded(values, out_w.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+@no_type_check
+def _prepare_second(w, b, out_w, out_b, block, D, H: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr):
+    """Some rows of W in another dtype, and of b as a sum of three numbers of that dtype, the first of 16 columns."""
+    rows, columns, index = block * ROWS + tl.arange(0, ROWS), tl.arange(0, UNITS), tl.arange(0, 16)
+    at = rows[:, None] * H + columns[None, :]
+    inside = (rows < D)[:, None] & (columns < H)[None, :]
+    tl.store(out_w + at, rounded(tl.load(w + at, mask=inside, other=0.0).to(tl.float32), out_w.dtype.element_ty), mask=inside)
+    rest = tl.load(b + rows, mask=rows < D, other=0.0).to(tl.float32)
+    parts = tl.zeros((ROWS, 16), tl.float32)
+    for i in tl.static_range(3):
+        part = rounded(rest, out_b.dtype.element_ty).to(tl.float32)
+        parts = tl.where((index == i)[None, :], part[:, None], parts)
+        rest -= part
+    to = out_b + rows[:, None] * 16 + index[None, :]
+    tl.store(to, rounded(parts, out_b.dtype.element_ty), mask=(rows < D)[:, None] & (index >= 0)[None, :])
 
 
 @triton.jit
@@ -30,8 +64,8 @@ def fold_backward(
 ):
     """From the gradients of the folded W and b, and the former's row means, those of W, weight and shift; grid (columns of W)."""
     columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    gain = tl.load(weight + columns, mask=columns < F, other=0.0)[None, :]
-    offset = tl.load(shift + columns, mask=columns < F, other=0.0)[None, :]
+    gain = tl.load(weight + columns, mask=columns < F, other=0.0).to(tl.float32)[None, :]
+    offset = tl.load(shift + columns, mask=columns < F, other=0.0).to(tl.float32)[None, :]
     sum_weight = tl.zeros((BLOCK,), tl.float32)
     sum_shift = tl.zeros((BLOCK,), tl.float32)
     for row in range(0, H, ROWS):
@@ -50,17 +84,41 @@ def fold_backward(
 
 @triton.jit
 @no_type_check
-def second_ready(w, b, out_w, out_b, D, H: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """W in another dtype, and b as a sum of three numbers of that dtype, the first of 16 columns; grid (rows of W)."""
-    rows, columns, index = tl.program_id(0) * ROWS + tl.arange(0, ROWS), tl.arange(0, BLOCK), tl.arange(0, 16)
-    at = rows[:, None] * H + columns[None, :]
-    inside = (rows < D)[:, None] & (columns < H)[None, :]
-    tl.store(out_w + at, rounded(tl.load(w + at, mask=inside, other=0.0).to(tl.float32), out_w.dtype.element_ty), mask=inside)
-    rest = tl.load(b + rows, mask=rows < D, other=0.0).to(tl.float32)
-    parts = tl.zeros((ROWS, 16), tl.float32)
-    for i in tl.static_range(3):
-        part = rounded(rest, out_b.dtype.element_ty).to(tl.float32)
-        parts = tl.where((index == i)[None, :], part[:, None], parts)
-        rest -= part
-    to = out_b + rows[:, None] * 16 + index[None, :]
-    tl.store(to, rounded(parts, out_b.dtype.element_ty), mask=(rows < D)[:, None] & (index >= 0)[None, :])
+def add_up(
+    first, second, rows, out, SHARES_1, SHARES_2, SHARES_3, SIZE_2, SIZE_3,
+    W_1: tl.constexpr, FREQS: tl.constexpr, M: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The sums over shares of three sets of parts, one after the other; grid (columns of the first, the second, the third).
+
+    The first has W_1 numbers, then [M, FREQS], which is transposed, then FREQS.
+    """
+    SIZE_1: tl.constexpr = W_1 + (M + 1) * FREQS
+    BLOCKS_1: tl.constexpr = (SIZE_1 + BLOCK - 1) // BLOCK
+    block = tl.program_id(0)
+    if block < BLOCKS_1:
+        index = block * BLOCK + tl.arange(0, BLOCK)
+        at = index - W_1
+        to = tl.where((at >= 0) & (at < M * FREQS), W_1 + (at % FREQS) * M + at // FREQS, index)
+        tl.store(out + to, _column_sums(first, index, SIZE_1, SHARES_1, ROWS, BLOCK), mask=index < SIZE_1)
+    else:
+        block -= BLOCKS_1
+        blocks = tl.cdiv(SIZE_2, BLOCK)
+        if block < blocks:
+            index = block * BLOCK + tl.arange(0, BLOCK)
+            sums = _column_sums(second, index, SIZE_2, SHARES_2, ROWS, BLOCK)
+            tl.store(out + SIZE_1 + index, sums, mask=index < SIZE_2)
+        else:
+            index = (block - blocks) * BLOCK + tl.arange(0, BLOCK)
+            sums = _column_sums(rows, index, SIZE_3, SHARES_3, ROWS, BLOCK)
+            tl.store(out + SIZE_1 + SIZE_2 + index, sums, mask=index < SIZE_3)
+
+
+@triton.jit
+@no_type_check
+def _column_sums(part, index, SIZE, SHARES, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    sums = tl.zeros((ROWS, BLOCK), tl.float32)
+    for share in range(0, SHARES, ROWS):
+        shares = share + tl.arange(0, ROWS)
+        inside = (shares < SHARES)[:, None] & (index < SIZE)[None, :]
+        sums += tl.load(part + shares[:, None].to(tl.int64) * SIZE + index[None, :], mask=inside, other=0.0)
+    return tl.sum(sums, 0)

@@ -57,7 +57,7 @@ def fourier_mlp(
     else:
         norms = (None, None, None, None) if norm_1 is None or norm_2 is None else (*norm_1, *norm_2)
         seed = torch.randint(2**31, (1,), device=x.device) if dropout > 0 else None
-        out = mlp(rows, w_r, bias, w_1, b_1, w_2, b_2, *norms, seed, eps, dropout, dtype)
+        out, *_ = mlp(rows, w_r, bias, w_1, b_1, w_2, b_2, *norms, seed, eps, dropout, dtype)
     return out.reshape(*x.shape[:-1], out.shape[-1])
 
 

@@ -135,9 +135,9 @@ def mlp_rows(
     tl.store(p + at, rounded(after * kept, p.dtype.element_ty), mask=inside)
     part += tl.program_id(0).to(tl.int64) * (3 * H) + units
     grad_n *= kept
+    tl.store(part + H, tl.sum(grad_n * n, 0), mask=units < H)
+    tl.store(part + 2 * H, tl.sum(grad_n, 0), mask=units < H)
     if NORM:
-        tl.store(part + H, tl.sum(grad_n * n, 0), mask=units < H)
-        tl.store(part + 2 * H, tl.sum(grad_n, 0), mask=units < H)
         grad_n *= vector(weight_2, units, H)[None, :]
         shared = tl.sum(grad_n, 1)[:, None] + n * tl.sum(grad_n * n, 1)[:, None]
         grad_n = tl.where((units < H)[None, :], (grad_n - shared / H) * rstd_2[:, None], 0.0)
