@@ -26,7 +26,7 @@ def fused_mlp(encoding: "Modulated", positions: Tensor) -> Tensor | None:
     f, *layers = (parts[name] for name in ("features", *LAYERS))
     if not isinstance(f, FourierFeatures) or "torch" in (encoding.impl, f.impl):
         return None
-    if not fused(encoding.impl, positions, dtype=torch.float32):  # soon said where there is no GPU
+    if encoding.impl == "auto" and positions.device.type not in kernels.DEVICES:  # soon said where there is no GPU
         return None
     norm_1, dense_1, norm_2, dropout, dense_2 = layers
     unless = _changed("features", f, (FourierFeatures,)) or _other(*layers)
@@ -39,7 +39,9 @@ def fused_mlp(encoding: "Modulated", positions: Tensor) -> Tensor | None:
     w_r, bias = f.w_r, f.bias
     if not fused(encoding.impl, positions, w_r, bias, *dense, *norms, dtype=dtype):
         return None
-    out: Tensor = kernels.fourier_mlp(
+    from lff.kernels.modulated import unchecked  # registers the operators, and so waits until they are wanted
+
+    out: Tensor = unchecked(
         positions,
         w_r,
         bias,

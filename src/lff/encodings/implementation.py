@@ -1,8 +1,6 @@
 """Which implementation computes an encoding: plain torch, or the fused kernels where they serve and nobody would miss a call."""
 
 import warnings
-from collections.abc import Callable
-from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,14 +10,13 @@ from torch.autograd import forward_ad
 from torch.nn.modules.module import _has_any_global_hook
 
 from lff import kernels
+from lff.kernels.serving import as_constant
 
 IMPLS = ("auto", "torch", "triton")
 #: The reasons that this process has been told.
 SAID: set[str] = set()
 #: Tensors that hold their own numbers, or stand for such a one while a graph is made. Sharded and quantised ones do not.
 PLAIN = (Tensor, nn.Parameter, FakeTensor, FunctionalTensor)
-
-Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def fused(impl: str, *tensors: Tensor | None, dtype: torch.dtype, unless: str | None = None) -> bool:
@@ -52,16 +49,7 @@ def hooked(module: nn.Module) -> bool:
     return bool(hooks or "forward" in module.__dict__ or _has_any_global_hook())  # type: ignore[no-untyped-call]
 
 
-def _as_constant(function: Function) -> Function:
-    """While torch.compile traces, the function is run, not traced: what `torch.compiler.assume_constant_result` asks for.
-
-    That one would import the compiler.
-    """
-    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
-    return function
-
-
-@_as_constant
+@as_constant
 def transformed() -> bool:
     """Inside a transform of torch.func, such as vmap or jvp."""
     return torch._C._functorch.peek_interpreter_stack() is not None
@@ -77,7 +65,7 @@ def _strange(tensors: list[Tensor]) -> str | None:
     return None if other is None else f"the kernels take plain tensors, got a {type(other).__name__}"
 
 
-@_as_constant
+@as_constant
 def _say(reason: str) -> None:
     if reason not in SAID:
         SAID.add(reason)

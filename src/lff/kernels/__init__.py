@@ -7,13 +7,13 @@ Their operators are registered with PyTorch when one of the two functions is fir
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from lff.kernels.serving import obstacle
+from lff.kernels.serving import DEVICES, obstacle
 
 if TYPE_CHECKING:
     from lff.kernels.features import fourier_features
     from lff.kernels.modulated import fourier_mlp
 
-__all__ = ["fourier_features", "fourier_mlp", "obstacle"]
+__all__ = ["DEVICES", "fourier_features", "fourier_mlp", "obstacle"]
 
 _HOMES = {"fourier_features": "lff.kernels.features", "fourier_mlp": "lff.kernels.modulated"}
 

@@ -49,6 +49,14 @@ def fourier_mlp(
     require(x, w_r, bias, w_1, b_1, w_2, b_2, dtype=dtype)
     if (norm_1 is None) != (norm_2 is None):
         raise ValueError("norm_1 and norm_2 must be given together")
+    return unchecked(x, w_r, bias, w_1, b_1, w_2, b_2, norm_1=norm_1, norm_2=norm_2, eps=eps, dropout=dropout, dtype=dtype)
+
+
+def unchecked(
+    x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, b_1: Tensor, w_2: Tensor, b_2: Tensor, *,
+    norm_1: tuple[Tensor, ...] | None, norm_2: tuple[Tensor, ...] | None, eps: float, dropout: float, dtype: torch.dtype,
+) -> Tensor:  # fmt: skip
+    """`fourier_mlp` for whoever knows that there is no obstacle."""
     rows = x.reshape(-1, x.shape[-1]).float()
     if w_1.shape[0] > WIDEST:
         w_1, b_1 = (w_1, b_1) if norm_1 is None else folded(w_1, b_1, *norm_1)
@@ -61,9 +69,7 @@ def fourier_mlp(
     return out.reshape(*x.shape[:-1], out.shape[-1])
 
 
-def _second_layer(
-    z: Tensor, w_2: Tensor, b_2: Tensor, norm_2: tuple[Tensor, Tensor] | None, eps: float, dropout: float
-) -> Tensor:
+def _second_layer(z: Tensor, w_2: Tensor, b_2: Tensor, norm_2: tuple[Tensor, ...] | None, eps: float, dropout: float) -> Tensor:
     h = functional.gelu(z)
     if norm_2 is not None:
         weight, bias = norm_2

@@ -3,7 +3,9 @@
 import functools
 import importlib.util
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,7 +15,20 @@ INSTALLED = importlib.util.find_spec("triton") is not None
 #: Triton's interpreter, which runs the kernels on the CPU, is for tests: it must be chosen before Triton is imported.
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 
+#: Types of devices whose tensors the kernels may take.
+DEVICES = ("cuda", "cpu") if INTERPRETED else ("cuda",)
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def as_constant(function: Function) -> Function:
+    """While torch.compile traces, the function is run, not traced: what `torch.compiler.assume_constant_result` asks for.
+
+    That one would import the compiler.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
 
 
 def obstacle(*tensors: Tensor | None, dtype: torch.dtype = torch.float32) -> str | None:
@@ -22,15 +37,16 @@ def obstacle(*tensors: Tensor | None, dtype: torch.dtype = torch.float32) -> str
     Takes positions and weights in any order; positions may also be integers.
     """
     given = [tensor for tensor in tensors if tensor is not None]
-    devices = {tensor.device.type for tensor in given}
+    devices = {tensor.device for tensor in given}
+    types = {device.type for device in devices}
     if not INSTALLED:
         return "Triton is not installed"
-    if devices - {"cuda"} and not (INTERPRETED and devices == {"cpu"}):
-        return f"Triton needs tensors on a CUDA device, got {', '.join(sorted(devices))}"
+    if types - {"cuda"} and not (INTERPRETED and types == {"cpu"}):
+        return f"Triton needs tensors on a CUDA device, got {', '.join(sorted(types))}"
     if torch.version.hip is not None:
         return "the kernels are written for NVIDIA's GPUs"
-    if "cuda" in devices and torch.cuda.is_available():
-        major = min(_major(device) for device in {tensor.device for tensor in given})
+    if "cuda" in types and torch.cuda.is_available():
+        major = min(_major(device) for device in devices)
         if major < 8:
             return f"the kernels need a GPU of compute capability 8.0 or later, got {major}.x"
     for tensor in given:
@@ -46,15 +62,19 @@ def require(*tensors: Tensor | None, dtype: torch.dtype) -> None:
         raise ValueError(f'{reason}; use impl="torch"')
 
 
-@functools.cache
+@as_constant
 def _major(device: torch.device) -> int:
-    return torch.cuda.get_device_properties(device).major
+    return int(_properties(device).major)
 
 
-@functools.cache
 def programs(device: torch.device) -> int:
     """How many programs a device runs at once, one on each of its multiprocessors; a number for tests in the interpreter."""
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
+    return int(_properties(device).multi_processor_count) if device.type == "cuda" else 4
+
+
+@functools.cache
+def _properties(device: torch.device) -> Any:
+    return torch.cuda.get_device_properties(device)
 
 
 def on(x: Tensor) -> AbstractContextManager[object]:
