@@ -42,6 +42,7 @@ docs: .venv/stamp
 	$(BIN)/lff params > docs/parameters.md
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python docs/ball_and_cross.py
+	$(BIN)/python docs/kernel_flow.py
 
 compat: .venv/stamp
 	$(BIN)/python benchmarks/compat.py

@@ -73,6 +73,13 @@ COLUMNS: dict[str, dict[str, str]] = {
         "halves_400": "Halves, 400 tokens",
         "halves_800": "Halves, 800 tokens",
     },
+    "kernels-cuda": {
+        "kernel": "Kernel",
+        "launches": "Launches a step",
+        "microseconds": "Microseconds a step",
+        "floor": "Byte floor",
+        "ratio": "Over the floor",
+    },
     "resize-cpu": _RESIZE,
     "resize-cuda": _RESIZE,
 }
