@@ -109,6 +109,10 @@ def test_a_corrupt_picture_is_named(
     assert str(root / "train" / "class_0") in said
 
 
+def test_the_crop_recipe_without_streaming_is_not_ignored(wrong: Callable[..., str], tmp_path: Path) -> None:
+    assert "--crop cuts its parts out of the files: give --stream too" in wrong("compare", *SMALL, "--crop", "--out", tmp_path)
+
+
 def test_a_full_disk_is_said_and_loses_nothing(
     wrong: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,8 @@ class Parts:
     def __init__(self, config: ClassificationConfig, folder: Path | None) -> None:
         self.train_source: Source
         self.test_source: Source
+        if config.crop and not config.stream:
+            raise Problem("--crop cuts its parts out of the files: give --stream too")
         if folder is None:
             if config.stream:
                 raise Problem("--stream reads an image folder: give --data")
