@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
+from torch import Tensor
 
 from lff.experiments.config import differences
 from lff.experiments.problems import Problem
 
 FAILURE = "failure.json"
+WEIGHTS = "checkpoint/model.safetensors"
 
 
 class RunFolder:
@@ -65,6 +68,12 @@ class RunFolder:
     def drop_checkpoint(self) -> None:
         """A finished run does not go on."""
         self._checkpoint.unlink(missing_ok=True)
+
+    def keep(self, weights: dict[str, Tensor]) -> None:
+        """Weights for what is done with a finished run."""
+        if weights:
+            with writing(self.path / WEIGHTS):
+                save_file({key: tensor.contiguous() for key, tensor in weights.items()}, self.path / WEIGHTS)
 
     def fail(self, about: dict[str, Any], state: dict[str, Any]) -> None:
         """Keeps what is known of a run that diverged; `about` says "what"."""

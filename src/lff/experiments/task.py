@@ -110,6 +110,10 @@ class Task(ABC, Generic[C]):
         encoding = self.encoding(model)
         return sum(p.numel() for p in encoding.parameters()) if encoding is not None else 0
 
+    def keeps(self, model: nn.Module) -> dict[str, Tensor]:
+        """Weights that a finished run keeps, for what is done with it later; none where a task does not say."""
+        return {}
+
     def about(self) -> dict[str, Any]:
         """What else a run's config should say, "grid" for instance; a run on other data is another run."""
         return {"samples": self.samples}
