@@ -71,9 +71,12 @@ class RunFolder:
 
     def keep(self, weights: dict[str, Tensor]) -> None:
         """Weights for what is done with a finished run."""
+        file = self.path / WEIGHTS
         if weights:
-            with writing(self.path / WEIGHTS):
-                save_file({key: tensor.contiguous() for key, tensor in weights.items()}, self.path / WEIGHTS)
+            with writing(file):
+                partial = file.with_suffix(".partial")
+                save_file({key: tensor.contiguous() for key, tensor in weights.items()}, partial)
+                partial.replace(file)
 
     def fail(self, about: dict[str, Any], state: dict[str, Any]) -> None:
         """Keeps what is known of a run that diverged; `about` says "what"."""
