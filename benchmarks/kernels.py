@@ -2,9 +2,9 @@
 
 python benchmarks/kernels.py
 
-The large case of `lff bench`: 2^20 points in three dimensions to 768 outputs in bfloat16, |F| = 384, |H| = 32, LayerNorm. The
-profiler names every kernel of a step; beside each stands what it must move through memory, at the bandwidth of a copy in the
-same run.
+Two cases of `lff bench`, both in bfloat16 with |H| = 32. The large one: 2^20 points in three dimensions to 768 outputs,
+|F| = 384, LayerNorm. The small one: 12,800 boxes in groups of 4/1, 2/2 and 1/4 to 128 outputs. The profiler names every kernel of
+a step; in the large case, beside each stands what it must move through memory, at the bandwidth of a copy in the same run.
 """
 
 import statistics
@@ -21,7 +21,7 @@ from lff.experiments.environment import environment
 
 N, M, F, H, D = 2**20, 3, 384, 32, 768
 STEPS = 20
-#: Bytes that a kernel must read and write at least: positions, outputs or their gradient, hidden units.
+#: Bytes that a kernel of the large case must read and write at least: positions, outputs or their gradient, hidden units.
 BYTES = {
     "mlp_forward": 4 * N * M + 2 * N * D,
     "mlp_rows": 4 * N * M + 2 * N * D + 4 * N * H + 4 * N,
@@ -34,24 +34,36 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit("benchmarks/kernels.py wants a GPU, and there is none here")
     device = torch.device("cuda")
-    step = _step(device)
-    found = _profiled(step)
     copied = 2 * N * D
     seconds = byte_floor(1, copied, _timed(copy(copied, device)))  # of one byte moved, as the floor counts them
-    rows = [_row(name, times, statistics.median(seconds)) for name, times in found.items()]
-    rows.sort(key=lambda row: -row["microseconds"])
-    whole = {"kernel": "all", "launches": sum(row["launches"] for row in rows)}
-    whole |= {key: sum(row[key] or 0.0 for row in rows) for key in ("microseconds", "floor")}
-    record = {"environment": environment(device="cuda", seeds=[0]), "rows": [*rows, {**whole, "ratio": None}]}
-    tables.save("kernels-cuda", record)
+    rows = _rows("2^20 points", _large(device), statistics.median(seconds))
+    for groups in (4, 2, 1):
+        rows += _rows(f"boxes {groups}/{4 // groups}", _boxes(device, groups), None)
+    tables.save("kernels-cuda", {"environment": environment(device="cuda", seeds=[0]), "rows": rows})
 
 
-def _step(device: torch.device) -> Callable[[], object]:
+def _large(device: torch.device) -> Callable[[], object]:
     torch.manual_seed(0)
     encode = lff.LearnableFourier(M, D, features=F, hidden=H, layer_norm=True, impl="triton").to(device)
     positions = 1024 * torch.rand(N, M, device=device)
     gradient = torch.randn(N, D, device=device, dtype=torch.bfloat16)
     return forward_backward(encode, positions, gradient, lambda: torch.autocast("cuda", torch.bfloat16))
+
+
+def _boxes(device: torch.device, groups: int, *, count: int = 12_800, depth: int = 128) -> Callable[[], object]:
+    torch.manual_seed(0)
+    encode = lff.LearnableFourier(4, depth, groups=groups, features=depth // groups, hidden=H, impl="triton").to(device)
+    positions = torch.randint(100, (count, 4), device=device).float()
+    gradient = torch.randn(count, depth, device=device, dtype=torch.bfloat16)
+    return forward_backward(encode, positions, gradient, lambda: torch.autocast("cuda", torch.bfloat16))
+
+
+def _rows(case: str, step: Callable[[], object], second_of_a_byte: float | None) -> list[dict[str, object]]:
+    """The kernels of a case, the longest first, and their sum."""
+    found = [_row(case, name, times, second_of_a_byte) for name, times in _profiled(step).items()]
+    found.sort(key=lambda row: -row["microseconds"])
+    sums = {key: sum(row[key] or 0 for row in found) for key in ("launches", "microseconds", "floor")}
+    return [*found, {"case": case, "kernel": "all", **sums, "floor": sums["floor"] or None, "ratio": None}]
 
 
 def _profiled(step: Callable[[], object]) -> dict[str, list[float]]:
@@ -75,10 +87,11 @@ def _short(name: str) -> str:
     return name if name.isidentifier() else "PyTorch's own"
 
 
-def _row(name: str, times: list[float], second_of_a_byte: float) -> dict[str, object]:
-    floor = 1e6 * BYTES[name] * second_of_a_byte if name in BYTES else None
+def _row(case: str, name: str, times: list[float], second_of_a_byte: float | None) -> dict[str, object]:
+    floor = 1e6 * BYTES[name] * second_of_a_byte if second_of_a_byte is not None and name in BYTES else None
     took = sum(times) / STEPS
     return {
+        "case": case,
         "kernel": name,
         "launches": round(len(times) / STEPS),
         "microseconds": took,

@@ -74,6 +74,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "halves_800": "Halves, 800 tokens",
     },
     "kernels-cuda": {
+        "case": "Case",
         "kernel": "Kernel",
         "launches": "Launches a step",
         "microseconds": "Microseconds a step",
