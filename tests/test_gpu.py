@@ -79,16 +79,12 @@ def test_a_table_on_a_gpu_refuses_what_it_does_not_have() -> None:
     encode(torch.tensor([[2.0, 4.0]]).cuda())  # and the device is none the worse for it
 
 
-def test_a_grid_is_encoded_once_while_evaluating_and_never_while_capturing() -> None:
+def test_a_grid_on_a_gpu_follows_its_weights_in_evaluation_and_in_a_graph() -> None:
     position = GridPositions(lff.LearnableFourier(2, 64), (14, 14), prefix=torch.zeros(1, 64)).cuda().eval()
     with torch.inference_mode():
         first = position(14, 14)
-        assert position(14, 14) is first
-        position.encoding.encoder.features.w_r.data.add_(1)
-        second = position(14, 14)
-        assert not torch.equal(second, first)
-        with torch.cuda.stream(torch.cuda.Stream()):
-            assert position(14, 14) is not second
+        position.encoding.encoder.features.w_r.data.add_(1)  # PyTorch does not count this change
+        assert not torch.equal(position(14, 14), first)
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):

@@ -146,7 +146,7 @@ def test_a_padded_cell_is_attended_by_none() -> None:
         (encoders.grid, {"size": 4, "depth": 16}, 3),
         (encoders.boxes, {"count": 32, "depth": 16, "grouped": (2,)}, 4),
         (hosts.captioner, {"screens": 2, "boxes": 5}, 2),
-        (hosts.detr, {"images": 2, "size": 5, "width": 16}, 3),
+        (hosts.detr, {"images": 2, "size": 5, "width": 16}, 4),
         (reformer.step, {"batch": 1, "side": 16, "layers": 1, "width": 64}, 2),
         (cpu.grid, {"size": 4, "depth": 16}, 4),
     ],

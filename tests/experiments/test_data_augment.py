@@ -86,6 +86,7 @@ def test_augmenting_compiles_to_the_same() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 def test_augmenting_is_the_same_on_a_gpu() -> None:
     pixels, chance = torch.randint(0, 256, (64, 3, 32, 32), dtype=torch.uint8), keys(0, 0, 64)
     expected = augment(pixels, chance, 4)

@@ -16,9 +16,11 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # deterministic mod
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OBSTACLE = kernels.obstacle(torch.empty(0, device=DEVICE))
 
-#: Without the shape hook, which knows nothing of Triton's language.
+#: Without the shape hook, which knows nothing of Triton's language. On a GPU, whoever leaves the choice to the library is told
+#: where torch computes, and many of these tests make it do so.
 runs_kernels = [
     pytest.mark.plain,
+    *([pytest.mark.filterwarnings("ignore:the fused kernels are not used")] if DEVICE == "cuda" else []),
     pytest.mark.skipif(OBSTACLE is not None, reason=f"{OBSTACLE}; TRITON_INTERPRET=1 runs the kernels on a CPU"),
 ]
 

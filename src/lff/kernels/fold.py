@@ -69,6 +69,6 @@ def add_up(first: Tensor, second: Tensor, rows: Tensor, w_r: Tensor) -> Tensor:
     with on(out):
         fold_kernels.add_up[(sum(cover(size, block.freqs) for size in sizes),)](
             first, second, rows, out, first.shape[0], second.shape[0], rows.shape[0], sizes[1], sizes[2],
-            W_1=sizes[0] - (m + 1) * freqs, FREQS=freqs, M=m, ROWS=block.rows, BLOCK=block.freqs,
+            W_1=sizes[0] - (m + 1) * freqs, FREQS=freqs, M=m, ROWS=block.rows, BLOCK=block.freqs, **block.options(block.rows),
         )  # fmt: skip
     return out

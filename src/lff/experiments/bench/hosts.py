@@ -20,6 +20,7 @@ from lff.experiments.bench.turns import AGAIN, Bench, Work
 from lff.experiments.bench.works import EAGER, GRAPH, both_ways, training_step
 
 OURS = "Learnable-Fourier+MLP"
+ASKED = "Sine-2D, asked for a gradient"
 
 
 def captioner(bench: Bench, *, screens: int = 64, boxes: int = 100) -> list[Row]:
@@ -79,9 +80,26 @@ def detr(bench: Bench, *, images: int = 8, size: int = 42, width: int = 256) -> 
         OURS: partial(model, lambda: lff.LearnableFourier(2, width)),
         "Sine-2D": partial(model, lambda: lff.Sine(2, width)),
         "Sine-2D, plain PyTorch": partial(model, lambda: lff.Sine(2, width, impl="torch")),
+        ASKED: partial(model, lambda: Asked(lff.Sine(2, width))),
     }
     what = f"training step of a DETR encoder, 6 layers of width {width}, {images} masks of {size}x{size}, bfloat16"
     return compared(bench, "detr", what, models, lambda host: host(pixels, mask), at_most(1.0))
+
+
+class Asked(nn.Module):
+    """An encoding whose gradient the layers compute and nobody uses: the least that anything learned adds to a step.
+
+    Args:
+        encoding: without parameters.
+    """
+
+    def __init__(self, encoding: nn.Module) -> None:
+        super().__init__()
+        self.encoding = encoding
+
+    def forward(self, positions: Float[Tensor, "*batch coords"]) -> Float[Tensor, "*batch depth"]:
+        encoded: Tensor = self.encoding(positions)
+        return encoded.detach().requires_grad_()
 
 
 class DetrEncoder(nn.Module):
@@ -154,7 +172,8 @@ def compared(
     rows = []
     for how in (EAGER, GRAPH) if bench.gpu else (EAGER,):
         equal, spread = times.equal(case, f"{what}, {how}", how, base)
-        others = [name for name in models if name != first]
-        rows += [times.row(case, f"{what}, {how}", (how, first), (how, n), bar=bar, spread=spread) for n in others]
+        for name in (name for name in models if name != first):
+            held = None if name == ASKED else bar
+            rows.append(times.row(case, f"{what}, {how}", (how, first), (how, name), bar=held, spread=spread))
         rows.append(equal)
     return rows
