@@ -1,6 +1,7 @@
-"""Pictures for the classification task: a set inside the package, image folders decoded once, folders too large for that."""
+"""Pictures for the tasks: a set inside the package, folders and batches decoded once, folders too large for that."""
 
 from lff.experiments.data.augment import augment, keys
+from lff.experiments.data.downsampled import downsampled
 from lff.experiments.data.embedded import embedded
 from lff.experiments.data.folder import folder
 from lff.experiments.data.images import Images
@@ -15,6 +16,7 @@ __all__ = [
     "augment",
     "batches",
     "centre_crop",
+    "downsampled",
     "embedded",
     "folder",
     "keys",

@@ -5,7 +5,7 @@ import hashlib
 import os
 import time
 import uuid
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,11 +16,12 @@ from jaxtyping import UInt8
 from PIL import Image
 from rich.console import Console
 from rich.progress import Progress
+from torch import Tensor
 
 import lff
 from lff import arguments
 from lff.experiments.data.images import Images
-from lff.experiments.data.layout import Listing, listing
+from lff.experiments.data.layout import listing
 from lff.experiments.data.picture import centre_crop, read, rgb
 
 CHUNK = 64  # pictures that a thread decodes at a time
@@ -40,34 +41,54 @@ def folder(
             any file's name, size or time makes a new file there. What is no longer used may be deleted.
         workers: threads that decode; by default as many as there are cores, 8 at most.
     """
+    files = listing(root, split)
+    return Images(decoded(files.paths, split, size, cache, workers), files.labels, files.classes)
+
+
+def decoded(
+    paths: Sequence[str], name: str, size: int | None = None, cache: str | Path | None = None, workers: int | None = None
+) -> UInt8[Tensor, "n 3 height width"]:
+    """The pictures of some files, RGB, in one tensor; the arguments are those of `folder`, `name` begins the cache's file."""
     workers = arguments.whole("workers", min(os.cpu_count() or 1, 8) if workers is None else workers)
     if size is not None:
         arguments.whole("size", size)
-    files = listing(root, split)
-    kept = None if cache is None else Path(cache) / f"{split}-{_key(files, size)}.npy"
-    if kept is None or not kept.exists():
-        first = _decode(files.paths[0], size)
-        shape = (len(files.paths), *first.shape)
-        chunks = _watched(_chunks(files.paths, first, size, workers), len(files.paths))
-        with contextlib.closing(chunks):  # no thread goes on where writing fails
-            if kept is None:
-                return Images(torch.from_numpy(_joined(chunks, shape)), files.labels, files.classes)
-            _write(chunks, shape, kept)
+
+    def chunks() -> tuple[tuple[int, ...], Iterator[np.ndarray]]:
+        first = _decode(paths[0], size)
+        return (len(paths), *first.shape), _chunks(paths, first, size, workers)
+
+    return kept(chunks, None if cache is None else Path(cache) / f"{name}-{digest(paths, size)}.npy")
+
+
+def kept(
+    chunks: Callable[[], tuple[tuple[int, ...], Iterator[np.ndarray]]], file: Path | None
+) -> UInt8[Tensor, "n channels height width"]:
+    """What the chunks are when joined, mapped from a file, which is written first where it is not there.
+
+    Args:
+        chunks: gives the shape of all, and the chunks in their order.
+        file: where they are kept; None keeps them in memory.
+    """
+    if file is None or not file.exists():
+        shape, found = chunks()
+        with contextlib.closing(_watched(found, shape[0])) as watched:  # no thread goes on where writing fails
+            if file is None:
+                return torch.from_numpy(_joined(watched, shape))
+            _write(watched, shape, file)
     # Mode "c", since torch warns of an array that may not be written to; what is written stays in memory.
-    pixels = np.load(kept, mmap_mode="c", allow_pickle=False)
-    return Images(torch.from_numpy(pixels), files.labels, files.classes)
+    return torch.from_numpy(np.load(file, mmap_mode="c", allow_pickle=False))
 
 
-def _key(files: Listing, size: int | None) -> str:
+def digest(paths: Sequence[str], size: int | None) -> str:
     """A digest of everything that decides the pixels, the versions of the code among it."""
-    digest = hashlib.sha256(f"{lff.__version__} {PIL.__version__} {size}\n".encode())
-    for path in files.paths:
+    found = hashlib.sha256(f"{lff.__version__} {PIL.__version__} {size}\n".encode())
+    for path in paths:
         try:
             stat = os.stat(path)
         except OSError as error:
             raise ValueError(f"cannot read the picture {path}: {error.strerror}") from None
-        digest.update(os.fsencode(os.path.abspath(path)) + f"\0{stat.st_size} {stat.st_mtime_ns}\n".encode())
-    return digest.hexdigest()[:32]
+        found.update(os.fsencode(os.path.abspath(path)) + f"\0{stat.st_size} {stat.st_mtime_ns}\n".encode())
+    return found.hexdigest()[:32]
 
 
 def _decode(path: str, size: int | None) -> UInt8[np.ndarray, "3 height width"]:

@@ -6,7 +6,6 @@ from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from lff.experiments import data
 from lff.experiments.problems import Problem
@@ -90,7 +89,7 @@ class Parts:
             if config.stream:
                 raise Problem("--stream reads an image folder: give --data")
             self.train_source, self.test_source = (
-                Kept(_sized(data.embedded(split), config.image), config) for split in ("train", "test")
+                Kept(data.embedded(split, config.image), config) for split in ("train", "test")
             )
         elif config.stream:
             self.train_source, self.test_source = (Streamed(data.listing(folder, split), config) for split in ("train", "val"))
@@ -129,14 +128,6 @@ def _within_class(labels: Tensor) -> Tensor:
     places = torch.empty_like(labels)
     places[order] = torch.arange(len(labels)) - starts[labels[order]]
     return places
-
-
-def _sized(images: data.Images, size: int) -> data.Images:
-    """Embedded pictures at another size."""
-    if images.pixels.shape[-1] == size:
-        return images
-    resized = functional.interpolate(images.pixels.float(), (size, size), mode="bilinear", antialias=True)
-    return data.Images(resized.round().to(torch.uint8), images.labels, images.classes)
 
 
 def _moved(tensor: Tensor, device: torch.device) -> Tensor:
