@@ -52,6 +52,8 @@ class Task(ABC, Generic[C]):
     #: Of the final evaluation; the first is the one that decides.
     measures: ClassVar[tuple[Measure, ...]]
     presets: ClassVar[Mapping[str, Callable[[], Any]]]
+    #: Methods whose curves the report draws together, by the title of each figure; without any, all in one.
+    panels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
 
     def __init__(self, config: C, data: Path | None) -> None:
         self.config, self.data = config, data
