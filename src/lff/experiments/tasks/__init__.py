@@ -2,4 +2,5 @@
 
 TASKS: dict[str, str] = {
     "classification": "lff.experiments.tasks.classification.task:Classification",
+    "generation": "lff.experiments.tasks.generation.task:Generation",
 }

@@ -1,0 +1,1 @@
+"""Image generation with Reformer (Section 4.1)."""
