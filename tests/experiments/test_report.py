@@ -279,3 +279,19 @@ def test_many_methods_differ_in_colour_or_line(tmp_path: Path) -> None:
     assert len(heights) == 13
     assert min(np.diff(heights)) > 12  # names do not overlap
     assert detectable(findings).startswith("Smallest detectable difference: unknown (n = 1)")
+
+
+def test_curves_that_belong_together_are_drawn_together(tmp_path: Path) -> None:
+    final = {name: [0.5 + 0.01 * i] for i, name in enumerate(["Embed-1D", *"abcdef"])}
+    page = report.write(make(tmp_path, final, panels={"Tables": ["Embed-1D", "a"], "Absent": ["z"], "Rest": ["b", "c"]})).read_text()
+    captions = re.findall(r"<figcaption>((?:[^<:]+: )?Top-1,&nbsp;% over the training steps for [^:]+):", page)
+    assert captions == [
+        "Tables: Top-1,&nbsp;% over the training steps for Embed-1D, a",
+        "Rest: Top-1,&nbsp;% over the training steps for b, c",
+        "Other methods: Top-1,&nbsp;% over the training steps for d, e, f",
+    ]
+
+
+def test_few_curves_are_drawn_in_one_figure(tmp_path: Path) -> None:
+    page = report.write(make(tmp_path, panels={"Tables": ["Embed-1D"]})).read_text()
+    assert page.count("over the training steps") == 1

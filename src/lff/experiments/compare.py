@@ -68,6 +68,7 @@ class Comparison:
             "seeds": list(self.seeds),
             "default": self.kind.default,
             "measures": [asdict(measure) for measure in self.kind.measures],
+            "panels": self.kind.panels,
             "config": self.config.shared(),
         }
         file = self.out / "compare.json"

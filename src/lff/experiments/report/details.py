@@ -1,7 +1,7 @@
 """What a reader needs beside the numbers: how they were made, on what, and which runs are missing."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from lff.experiments.records import Comparison
@@ -13,12 +13,12 @@ SIMILARITY = (
 )
 
 
-def curves_caption(findings: Findings) -> str:
-    """Below the curves."""
-    names = ", ".join(row.method for row in findings.rows if row.finished)
+def curves_caption(findings: Findings, title: str, methods: Collection[str]) -> str:
+    """Below the curves of some methods; the title is empty where these are all."""
+    names = ", ".join(row.method for row in findings.rows if row.finished and row.method in methods)
     return (
-        f"{findings.primary.label} over the training steps for {names}: means over the finished runs; bands are 95 % t-intervals "
-        "over seeds, cut where they leave the frame; a single seed has none."
+        f"{title + ': ' if title else ''}{findings.primary.label} over the training steps for {names}: means over the finished "
+        "runs; bands are 95 % t-intervals over seeds, cut where they leave the frame; a single seed has none."
     )
 
 

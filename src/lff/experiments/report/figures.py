@@ -3,6 +3,7 @@
 import io
 import math
 import re
+from collections.abc import Collection
 from html import escape
 from typing import Any
 
@@ -33,16 +34,22 @@ SETTINGS: Any = {
 
 
 @matplotlib.rc_context(SETTINGS)
-def curves(findings: Findings) -> str | None:
-    """The primary measure over the steps: means over the finished runs, with 95 % bands. None where nothing was measured."""
+def curves(findings: Findings, panel: str = "", methods: Collection[str] | None = None) -> str | None:
+    """The primary measure over the steps: means over the finished runs, with 95 % bands. None where nothing was measured.
+
+    Args:
+        findings: of all methods.
+        panel: what tells this figure from others on the page.
+        methods: those that are drawn; by default all.
+    """
     key, lines = findings.primary.key, []
-    for row in findings.rows:
+    for row in (row for row in findings.rows if methods is None or row.method in methods):
         points = [run.points(key) for run in findings.comparison.finished(row.method)]
         steps = sorted(set.intersection(*map(set, points))) if points else []
         found = _finite({float(step): estimate([p[step] for p in points]) for step in steps})
         if found:
             lines.append((row.method, row.method, STYLES[findings.dashes(row.method) % len(STYLES)], found))
-    return _lines(findings, lines, "curves", "Step") if lines else None
+    return _lines(findings, lines, f"curves{panel}", "Step") if lines else None
 
 
 @matplotlib.rc_context(SETTINGS)

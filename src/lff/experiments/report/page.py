@@ -13,6 +13,8 @@ from lff.experiments.report.findings import Findings, find
 from lff.experiments.report.heatmaps import heat_maps
 from lff.experiments.report.verdict import detectable, verdict
 
+SEVERAL = 4  # curves that one figure shows well
+
 
 def write(folder: str | Path, against: str | None = None) -> Path:
     """Writes report.html, report.md and report.csv into the folder of a comparison; returns the path of the page.
@@ -79,9 +81,22 @@ def _markdown(findings: Findings) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _curves(findings: Findings) -> list[str]:
+    """One figure of all curves; where the task says which belong together, one for each of these and one for the rest."""
+    panels = {title: set(methods) for title, methods in findings.comparison.about.get("panels", {}).items()}
+    methods = set(findings.comparison.methods)
+    rest = methods - set().union(*panels.values())
+    if len(methods) <= SEVERAL or not panels:
+        panels, rest = {}, methods
+    shown = {**panels, "Other methods": rest} if panels else {"": rest}
+    drawn = {title: figures.curves(findings, f"-{i}", some) for i, (title, some) in enumerate(shown.items())}
+    caption = details.curves_caption
+    return [elements.figure(svg, caption(findings, title, shown[title])) for title, svg in drawn.items() if svg]
+
+
 def _html(findings: Findings) -> str:
     comparison = findings.comparison
-    curves, sizes, (pictures, without) = figures.curves(findings), figures.sizes(findings), heat_maps(comparison)
+    sizes, (pictures, without) = figures.sizes(findings), heat_maps(comparison)
     sections = [
         elements.section(
             "Results",
@@ -89,7 +104,7 @@ def _html(findings: Findings) -> str:
             elements.paragraph(detectable(findings)),
             elements.fold("How these numbers are made", elements.bullets(details.notes(findings))),
         ),
-        elements.section("Convergence", elements.figure(curves, details.curves_caption(findings))) if curves else "",
+        elements.section("Convergence", *curves) if (curves := _curves(findings)) else "",
         elements.section(
             "Image sizes",
             tables.html(tables.sizes(findings)),
