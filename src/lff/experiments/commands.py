@@ -19,8 +19,8 @@ from lff.experiments.tasks import TASKS
 class Compare:
     """Trains every method with every seed, and writes the table and report.html: lff compare [TASK] [options].
 
-    TASK is classification, or my_module:MyTask for one of your own. Runs that are finished are not run again; a run that was
-    killed goes on. `lff compare TASK --preset NAME --help` lists every setting with the preset's values.
+    TASK is classification, generation, or my_module:MyTask for one of your own. Runs that are finished are not run again; a run
+    that was killed goes on. `lff compare TASK --preset NAME --help` lists every setting with the preset's values.
     """
 
     preset: str = "demo"
@@ -140,6 +140,47 @@ def report(folder: Annotated[Path, tyro.conf.Positional], against: str | None = 
         page = reporting.write(folder, against)
         print(reporting.table(folder, against))
     print(f"The report is {page}")
+
+
+def generate(
+    run: Annotated[Path, tyro.conf.Positional],
+    samples: int = 16,
+    completions: int = 8,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    seed: int = 0,
+    data: Path | None = None,
+    out: Path | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+) -> None:
+    """Draws pictures with the model of a finished run of generation: samples, and completions of which the upper half is given.
+
+    Args:
+        run: its folder, runs/METHOD--seed-N inside the --out of `lff compare` or `lff train`.
+        samples: pictures from nothing.
+        completions: pictures of the validation set to complete.
+        temperature: divides the logits; below 1 the likely is drawn more often, 0 takes the likeliest.
+        top_k: draw among so many of the likeliest values; 0 for all.
+        seed: of the draws.
+        data: folder of the data set, for completions; not needed for the one that ships with the package.
+        out: the picture; by default generated.png in the run's folder.
+        device: where to compute.
+    """
+    from lff.experiments.engine import kind_of
+    from lff.experiments.tasks.generation.generate import generate as drawn
+
+    if temperature < 0 or min(samples, completions, top_k) < 0 or samples + completions == 0:
+        raise Problem(
+            "--temperature, --samples, --completions and --top-k must not be negative, and there must be a picture to draw"
+        )
+    file = out or run / "generated.png"
+    options: Any = {"temperature": temperature, "top_k": top_k, "seed": seed, "data": data, "device": kind_of(device)}
+    with plainly():
+        left_out = drawn(run, file, samples=samples, completions=completions, **options)
+    if left_out:
+        print(f"lff: {left_out}", file=sys.stderr)
+    if samples or not left_out:
+        print(f"The picture is {file}")
 
 
 def bench(

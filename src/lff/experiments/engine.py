@@ -31,9 +31,7 @@ def launch(device: str, precision: str) -> Fabric:
         precision: "32" or "bf16".
     """
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would say on every start what was asked for
-    if device == "cuda" and not torch.cuda.is_available():
-        raise Problem("--device cuda wants a GPU that torch can use, and there is none here")
-    kind = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    kind = kind_of(device).type
     started, local = processes(os.environ)
     fabric = Fabric(
         accelerator=kind,
@@ -45,6 +43,13 @@ def launch(device: str, precision: str) -> Fabric:
     )
     fabric.launch()
     return fabric
+
+
+def kind_of(device: str) -> torch.device:
+    """What "auto", "cpu" or "cuda" is here."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise Problem("--device cuda wants a GPU that torch can use, and there is none here")
+    return torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
 
 
 def processes(variables: Mapping[str, str]) -> tuple[int, int]:
