@@ -9,10 +9,13 @@ from torch import Tensor
 from torch.nn import functional
 
 
-def nats(logits: Float[Tensor, "b n values"], ids: Int[Tensor, "b n"]) -> Float[Tensor, ""]:
-    """Mean cross-entropy over every position, the first included, in float32 or better."""
+def nats(logits: Float[Tensor, "b n values"], ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n"]:
+    """The cross-entropy of every position, the first included, in float32 or better."""
     exact = torch.promote_types(logits.dtype, torch.float32)
-    return functional.cross_entropy(rearrange(logits.to(exact), "b n v -> (b n) v"), rearrange(ids, "b n -> (b n)"))
+    found = functional.cross_entropy(
+        rearrange(logits.to(exact), "b n v -> (b n) v"), rearrange(ids, "b n -> (b n)"), reduction="none"
+    )
+    return rearrange(found, "(b n) -> b n", b=len(ids))
 
 
 def bits(nats: float) -> float:

@@ -49,9 +49,9 @@ class Generation(Task[GenerationConfig]):
             raise Problem("--host transformers cannot be compiled: its backward pass keeps graphs; give --compile no")
         self.train, self.test = (read(data, split, config.size) for split in ("train", "val"))
         self.channels = self.train.channels
-        length = config.size**2 * self.channels
-        if length % config.chunk or length == config.chunk:
-            raise Problem(f"--chunk must divide the {length} tokens of a picture into two or more, got {config.chunk}")
+        self.length = config.size**2 * self.channels
+        if self.length % config.chunk or self.length == config.chunk:
+            raise Problem(f"--chunk must divide the {self.length} tokens of a picture into two or more, got {config.chunk}")
 
     @property
     def samples(self) -> int:
@@ -64,17 +64,17 @@ class Generation(Task[GenerationConfig]):
         return self.train.batch(request.indices, device)
 
     def loss(self, model: nn.Module, batch: Tensor) -> Tensor:
-        return nats(model(batch), batch)
+        return nats(model(batch), batch).mean()
 
     def evaluate(self, model: nn.Module, world: World) -> dict[str, float]:
         count = min(self.config.judged or len(self.test), len(self.test))
         share = world.share(count)
-        at_once = max(1, EVALUATED // (self.config.size**2 * self.channels))
+        at_once = max(1, EVALUATED // self.length)
         total = torch.zeros((), dtype=torch.float64, device=world.device)
         for numbers in torch.split(torch.arange(share.start, share.stop), at_once):
             ids = self.test.batch(numbers, world.device)
-            total += len(ids) * nats(model(ids), ids).double()
-        return {"bpd": bits(float(world.sum(total)) / count)}
+            total += nats(model(ids), ids).double().sum()
+        return {"bpd": bits(float(world.sum(total)) / (count * self.length))}
 
     def layers(self, model: Any) -> list[nn.Module]:
         return list(model.host.reformer.encoder.layers)
