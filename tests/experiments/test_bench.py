@@ -117,16 +117,6 @@ def test_the_peer_computes_algorithm_1() -> None:
     assert entrants.peer_version() == "0.0.1"
 
 
-def test_a_grid_is_encoded_once_for_a_batch_and_its_colours() -> None:
-    encoding = lff.LearnableFourier(2, 6)
-    positions = reformer.PixelPositions(encoding, 4, 2)
-    out = positions(torch.arange(48).expand(5, -1))
-    assert out.shape == (1, 48, 8)
-    pixel = (1 * 4 + 2) * 3 + 1  # row 1, column 2, green
-    expected = torch.cat([encoding(torch.tensor([1.0, 2.0])), positions.colours[1]])
-    torch.testing.assert_close(out[0, pixel], expected)
-
-
 def test_a_padded_cell_is_attended_by_none() -> None:
     host = hosts.DetrEncoder(lff.Sine(2, 16), 16).eval()
     x, mask = torch.randn(1, 9, 16), torch.ones(1, 3, 3, dtype=torch.bool)

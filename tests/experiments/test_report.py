@@ -283,7 +283,9 @@ def test_many_methods_differ_in_colour_or_line(tmp_path: Path) -> None:
 
 def test_curves_that_belong_together_are_drawn_together(tmp_path: Path) -> None:
     final = {name: [0.5 + 0.01 * i] for i, name in enumerate(["Embed-1D", *"abcdef"])}
-    page = report.write(make(tmp_path, final, panels={"Tables": ["Embed-1D", "a"], "Absent": ["z"], "Rest": ["b", "c"]})).read_text()
+    page = report.write(
+        make(tmp_path, final, panels={"Tables": ["Embed-1D", "a"], "Absent": ["z"], "Rest": ["b", "c"]})
+    ).read_text()
     captions = re.findall(r"<figcaption>((?:[^<:]+: )?Top-1,&nbsp;% over the training steps for [^:]+):", page)
     assert captions == [
         "Tables: Top-1,&nbsp;% over the training steps for Embed-1D, a",
