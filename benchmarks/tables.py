@@ -81,6 +81,14 @@ COLUMNS: dict[str, dict[str, str]] = {
         "floor": "Byte floor",
         "ratio": "Over the floor",
     },
+    "reformer-cuda": {
+        "what": "Training step",
+        "milliseconds": "ms",
+        "steps": "Steps/s",
+        "faster": "Times as fast",
+        "memory": "Peak memory, GiB",
+        "paper": "Steps/s in the paper, 32 TPU cores",
+    },
     "resize-cpu": _RESIZE,
     "resize-cuda": _RESIZE,
 }
@@ -105,10 +113,13 @@ SELECTED: dict[str, tuple[str, list[str]]] = {
 BENCHES = ("bench-cpu", "bench-cuda")
 
 #: Comparisons of `lff compare` in results/, whose report's tables the docs show.
-COMPARISONS = ("classification-demo", "classification-explore", "classification-mini")
+COMPARISONS = ("classification-demo", "classification-explore", "classification-mini", "generation-mini")
 
 #: Their methods against another than the host's default: the comparison and that method.
-AGAINST = {"classification-mini-against-ours": ("classification-mini", "Learnable-Fourier+MLP")}
+AGAINST = {
+    "classification-mini-against-ours": ("classification-mini", "Learnable-Fourier+MLP"),
+    "generation-mini-against-ours": ("generation-mini", "Learnable-Fourier+MLP"),
+}
 
 
 def save(name: str, record: dict[str, Any], root: Path = ROOT) -> None:

@@ -38,8 +38,9 @@ def table(folder: str | Path, against: str | None = None) -> str:
 
 
 def sizes_table(folder: str | Path) -> str:
-    """The table of image sizes in Markdown."""
-    return tables.markdown(tables.sizes(find(read(folder))))
+    """The table of image sizes in Markdown; empty where no other size was asked for."""
+    findings = find(read(folder))
+    return tables.markdown(tables.sizes(findings)) if findings.sizes else ""
 
 
 def _replace(path: Path, text: str) -> Path:
