@@ -1,8 +1,8 @@
 """transformers' Reformer made faster, with the same numbers for the same hash seed.
 
-What its own code spends, at the paper's size, on an H200 (docs/generation.md): under autocast its backward pass computes in
-float32, since the layers are run again outside of autocast; every layer is run a second time to save memory that is there; logits
-and masks of the chunks pass through memory a dozen times. Here a layer is ordinary differentiable code that `torch.compile`
+Its own code, as read: under autocast its backward pass computes in float32, since the layers are run again outside of autocast;
+every layer is run a second time to save memory that may be there; logits and masks of the chunks pass through memory again and
+again. What that costs is measured by benchmarks/reformer.py. Here a layer is ordinary differentiable code that `torch.compile`
 fuses, its activations are kept or, where memory is short, recomputed in the dtype that they were computed in.
 """
 
