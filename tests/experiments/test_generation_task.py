@@ -142,15 +142,15 @@ def test_generate_says_what_is_missing(lff: Callable[..., str], tmp_path: Path) 
     words = ("--preset", "tiny", "--out", tmp_path, *WORDS)
     lff("train", "generation", "--method", "Embed-2D", *words, "--no-keep")
     run = tmp_path / "runs" / "Embed-2D--seed-0"
-    assert "model.pt is missing" in lff("generate", run)
+    assert "model.safetensors is missing" in lff("generate", run)
     assert "must not be negative" in lff("generate", run, "--temperature", -1)
     assert "must be a picture" in lff("generate", run, "--samples", 0, "--completions", 0)
     config = json.loads((run / "config.json").read_text())
     (run / "config.json").write_text(json.dumps({**config, "task": "classification"}))
-    (run / "checkpoint" / "model.pt").write_bytes(b"")
+    (run / "checkpoint" / "model.safetensors").write_bytes(b"")
     assert "must be a run of generation, got one of classification" in lff("generate", run)
     (run / "config.json").write_text(json.dumps(config))
-    assert "model.pt cannot be read" in lff("generate", run)
+    assert "model.safetensors cannot be read" in lff("generate", run)
 
 
 def test_pictures_of_a_folder_are_trained_on_and_completed(lff: Callable[..., str], tmp_path: Path, monkeypatch: Any) -> None:

@@ -13,9 +13,10 @@ from jaxtyping import Int64
 from PIL import Image, ImageDraw
 from rich.console import Console
 from rich.progress import track
+from safetensors.torch import load_file
 from torch import Tensor
 
-from lff.experiments.folder import MODEL, reading
+from lff.experiments.folder import WEIGHTS, reading
 from lff.experiments.methods import parse
 from lff.experiments.problems import Problem
 from lff.experiments.tasks.generation.config import GenerationConfig
@@ -29,7 +30,7 @@ GREY = 128
 
 def load(run: Path, device: torch.device) -> tuple[PixelModel, GenerationConfig, dict[str, Any]]:
     """The model of a finished run, with its settings and all that its config.json says."""
-    for file in (run / "config.json", run / MODEL):
+    for file in (run / "config.json", run / WEIGHTS):
         if not file.is_file():
             raise Problem(f"{file} is missing; expected the folder of a finished run of generation, runs/METHOD--seed-N")
     with reading(run / "config.json"):
@@ -44,9 +45,9 @@ def load(run: Path, device: torch.device) -> tuple[PixelModel, GenerationConfig,
     row = parse(about["method"])
     model = build(config, row._replace(options={k: v for k, v in row.options.items() if k != "kl"}), about["channels"])
     try:
-        model.load_state_dict(torch.load(run / MODEL, map_location="cpu", weights_only=True))
+        model.load_state_dict(load_file(run / WEIGHTS))
     except Exception as error:  # whatever a damaged file makes of it
-        raise Problem(f"{run / MODEL} cannot be read: {str(error) or type(error).__name__}") from error
+        raise Problem(f"{run / WEIGHTS} cannot be read: {str(error) or type(error).__name__}") from error
     model.to(device).eval()
     model.seed()
     return model, config, about

@@ -85,8 +85,8 @@ class Generation(Task[GenerationConfig]):
     def encoding_parameters(self, model: Any) -> int:
         return sum(p.numel() for p in model.positions.parameters())
 
-    def keep(self, model: nn.Module) -> dict[str, Any] | None:
-        return model.state_dict() if self.config.keep else None
+    def keeps(self, model: nn.Module) -> dict[str, Tensor]:
+        return model.state_dict() if self.config.keep else {}
 
     def about(self) -> dict[str, Any]:
         grid = [self.config.size, self.config.size]
