@@ -1,6 +1,6 @@
 """Pictures for the tasks: a set inside the package, folders and batches decoded once, folders too large for that."""
 
-from lff.experiments.data.augment import augment, keys
+from lff.experiments.data.augment import augment, keys, uniforms
 from lff.experiments.data.downsampled import downsampled
 from lff.experiments.data.embedded import embedded
 from lff.experiments.data.folder import folder
@@ -22,4 +22,5 @@ __all__ = [
     "keys",
     "listing",
     "train_crop",
+    "uniforms",
 ]

@@ -6,7 +6,7 @@ torch's largest integer, and nothing depends on what an overflow does.
 
 import numpy as np
 import torch
-from jaxtyping import Int64, Shaped, UInt64
+from jaxtyping import Float64, Int64, Shaped, UInt64
 from torch import Tensor
 from torch.nn import functional
 
@@ -52,6 +52,14 @@ def augment(
     return padded[picture, channel, rows[:, None, :, None], cols[:, None, None, :]]
 
 
+def uniforms(keys: Int64[Tensor, "n"], count: int) -> Float64[np.ndarray, "n {count}"]:
+    """Numbers from [0, 1) for each key, as many as are asked for, decided by it alone."""
+    steps = np.arange(1, arguments.whole("count", count) + 1, dtype=np.uint64) * np.uint64(GOLDEN)
+    words = _mixed_long(keys.numpy().view(np.uint64)[:, None] + steps)
+    numbers: np.ndarray = (words >> np.uint64(11)) * 2.0**-53  # the 53 bits that a float64 has
+    return numbers
+
+
 def _mixed(word: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
     """A permutation of the 32-bit words that leaves no pattern: shifts and products in turn."""
     word = (word ^ word >> 16) * 0x7FEB352D & WORD
@@ -60,7 +68,7 @@ def _mixed(word: Int64[Tensor, "n"]) -> Int64[Tensor, "n"]:
     return word ^ word >> 16
 
 
-def _mixed_long(values: UInt64[np.ndarray, "n"]) -> UInt64[np.ndarray, "n"]:
+def _mixed_long(values: UInt64[np.ndarray, "*n"]) -> UInt64[np.ndarray, "*n"]:
     """The output function of SplitMix64 (Steele et al., OOPSLA 2014), on unsigned integers, which wrap around."""
     values = (values ^ values >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ values >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)

@@ -63,19 +63,19 @@ class StreamedImages(Dataset[tuple[Tensor, Tensor]]):
 
 
 def batches(
-    dataset: StreamedImages,
+    dataset: Any,
     requests: Iterable[tuple[Int64[Tensor, "n"], Int64[Tensor, "n"]]],
     workers: int,
     *,
     pin_memory: bool = False,
-) -> Iterator[tuple[UInt8[Tensor, "n 3 size size"], Int64[Tensor, "n"]]]:
-    """The pixels and labels of each batch that is requested, in the order of the requests.
+) -> Iterator[Any]:
+    """What `dataset.__getitems__` makes of each request, in the order of the requests: pixels and labels of a batch.
 
     Closing the iterator ends the workers. A picture that cannot be read raises a ValueError that names it. Torch's generator
     is left as it is.
 
     Args:
-        dataset: where pictures come from.
+        dataset: where pictures come from: `StreamedImages`, or anything that makes a batch of a list of pairs.
         requests: for each batch the indices of its pictures and a key for each; may go on for ever. Some batches are taken from
             it ahead of time.
         workers: processes that decode; 0 decodes in this one. A script that starts processes needs the usual
@@ -145,7 +145,7 @@ class _Sampler:
 class _Guarded(Dataset[Any]):
     """Answers with the error instead of raising it: DataLoader would wrap it in a traceback from another process."""
 
-    def __init__(self, dataset: StreamedImages) -> None:
+    def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
 
     def __getitems__(self, requests: list[Request]) -> Any:
