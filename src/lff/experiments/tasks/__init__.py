@@ -3,4 +3,5 @@
 TASKS: dict[str, str] = {
     "classification": "lff.experiments.tasks.classification.task:Classification",
     "generation": "lff.experiments.tasks.generation.task:Generation",
+    "detection": "lff.experiments.tasks.detection.task:Detection",
 }
