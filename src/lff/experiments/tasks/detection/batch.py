@@ -1,0 +1,82 @@
+"""Pictures of any sizes in one batch: padded below and to the right, with a mask that says where they are."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64, Shaped, UInt8
+from torch import Tensor
+
+from lff.experiments.tasks.detection.boxes import centred
+from lff.experiments.tasks.detection.loss import Targets
+
+
+class Sample(NamedTuple):
+    """One picture after augmentation, with boxes as corners in its pixels."""
+
+    pixels: UInt8[Tensor, "3 height width"]
+    boxes: Float[Tensor, "n 4"]
+    labels: Int64[Tensor, " n"]
+
+
+class Batch(NamedTuple):
+    """Pixels or features, where they are real, and what is to be found."""
+
+    inputs: Shaped[Tensor, "batch channels height width"]
+    mask: Bool[Tensor, "batch height width"]
+    targets: Targets
+
+
+def collate(samples: Sequence[Sample]) -> Batch:
+    """Pads pictures to the tallest and the widest of them."""
+    sizes = torch.tensor([sample.pixels.shape[1:] for sample in samples])
+    height, width = sizes.amax(0).tolist()
+    pixels = torch.zeros(len(samples), 3, height, width, dtype=torch.uint8)
+    for place, sample in enumerate(samples):
+        pixels[place, :, : sample.pixels.shape[1], : sample.pixels.shape[2]] = sample.pixels
+    boxes = [sample.boxes / sizes[i].flip(0).repeat(2) for i, sample in enumerate(samples)]
+    return Batch(pixels, masked(sizes, height, width), padded(boxes, [sample.labels for sample in samples]))
+
+
+def masked(sizes: Int64[Tensor, "batch 2"], height: int, width: int) -> Bool[Tensor, "batch {height} {width}"]:
+    """True inside of (height, width) of each."""
+    rows = torch.arange(height)[None, :, None] < sizes[:, :1, None]
+    return rows & (torch.arange(width)[None, None, :] < sizes[:, 1:, None])
+
+
+def padded(boxes: Sequence[Float[Tensor, "_ 4"]], labels: Sequence[Int64[Tensor, " _"]]) -> Targets:
+    """Targets of corners over the sides of each image, with room for the most that one has, and for one at least."""
+    counts = tuple(len(each) for each in labels)
+    most = max(1, *counts)
+    real = torch.arange(most) < torch.tensor(counts)[:, None]
+    flat = centred(torch.cat(list(boxes)).float())
+    wanted, known = torch.full((len(counts), most, 4), 0.5), torch.zeros(len(counts), most, dtype=torch.int64)
+    wanted[real], known[real] = flat, torch.cat(list(labels))
+    return Targets(known, wanted, real, counts)
+
+
+def moved(batch: Batch, device: torch.device) -> Batch:
+    """On a device, without waiting for it."""
+    targets = batch.targets
+    labels, boxes, real = (_moved(each, device) for each in targets[:3])
+    there = Targets(labels, boxes, real, targets.counts)
+    return Batch(_moved(batch.inputs, device), _moved(batch.mask, device), there)
+
+
+def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+    if device.type != "cuda":
+        return tensor.to(device)
+    return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(device, non_blocking=True)
+
+
+def normalised(
+    pixels: UInt8[Tensor, "batch 3 height width"],
+    mask: Bool[Tensor, "batch height width"],
+    mean: tuple[float, float, float],
+    std: tuple[float, float, float],
+) -> Float[Tensor, "batch 3 height width"]:
+    """As the backbone was trained; padding is zero, the mean colour."""
+    shift, factor = (np.array(mean) * 255).tolist(), (1 / (np.array(std) * 255)).tolist()
+    channels = [(pixels[:, i].float() - shift[i]) * factor[i] for i in range(3)]
+    return torch.stack(channels, dim=1) * mask[:, None]

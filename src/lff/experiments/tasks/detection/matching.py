@@ -1,0 +1,52 @@
+"""Which query is to find which object: the assignment of least cost (DETR, Eq. 1), for a whole batch at a time."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from einops import rearrange, repeat
+from jaxtyping import Float, Int64
+from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
+from torch import Tensor
+
+from lff.experiments.tasks.detection.boxes import corners, generalised_iou
+
+CLASS, DISTANCE, OVERLAP = 1.0, 5.0, 2.0  # DETR's weights, of the costs and of the losses
+NOBODY = -1
+
+
+@torch.no_grad()
+def costs(
+    logits: Float[Tensor, "layers batch queries classes"],
+    boxes: Float[Tensor, "layers batch queries 4"],
+    labels: Int64[Tensor, "batch objects"],
+    wanted: Float[Tensor, "batch objects 4"],
+) -> Float[Tensor, "layers batch queries objects"]:
+    """Of every query for every object of its image: class probability, distance of the boxes, generalised IoU."""
+    layers, _, queries, _ = logits.shape
+    asked = repeat(labels, "b t -> l b q t", l=layers, q=queries)
+    likely = logits.softmax(-1).gather(-1, asked)
+    ours, theirs = rearrange(boxes, "l b q xywh -> l b q 1 xywh"), rearrange(wanted, "b t xywh -> b 1 t xywh")
+    apart = (ours - theirs).abs().sum(-1)
+    return DISTANCE * apart - CLASS * likely - OVERLAP * generalised_iou(corners(ours), corners(theirs))
+
+
+def assign(cost: Float[Tensor, "layers batch queries objects"], counts: Sequence[int]) -> Int64[Tensor, "layers batch objects"]:
+    """The query of every object; NOBODY for padding, and where there are more objects than queries.
+
+    The costs of all images and layers come to the processor in one copy, the one time that a step waits for the GPU; SciPy
+    solves each in some microseconds. A cost that is not finite counts as a large one: the loss then says that it is not.
+
+    Args:
+        cost: of each image, of which the first `counts` objects are real.
+        counts: objects of every image.
+    """
+    there = np.nan_to_num(cost.float().cpu().numpy(), nan=1e6, posinf=1e6, neginf=-1e6)
+    found = np.full((*there.shape[:2], there.shape[3]), NOBODY, np.int64)
+    for layer in range(there.shape[0]):
+        for image, count in enumerate(counts):
+            if count:
+                queries, objects = linear_sum_assignment(there[layer, image, :, :count])
+                found[layer, image, objects] = queries
+    assigned = torch.from_numpy(found)
+    return assigned.pin_memory().to(cost.device, non_blocking=True) if cost.device.type == "cuda" else assigned

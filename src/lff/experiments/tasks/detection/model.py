@@ -1,0 +1,192 @@
+"""transformers' DETR with a method's encoding, run as the original was. What it comes with, normalised sines, is Sine-2D."""
+
+import math
+from typing import Any
+
+import torch
+from einops import rearrange, repeat
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import DetrConfig, DetrForObjectDetection
+from transformers.models.detr import modeling_detr
+
+import lff
+from lff.adapters.detr import MaskPositions
+from lff.experiments.methods import Row
+from lff.experiments.problems import Problem
+from lff.experiments.tasks.detection import backbones
+from lff.experiments.tasks.detection.config import DetectionConfig
+
+OWN = "Sine-2D"  # the host's
+
+
+class Detector(nn.Module):
+    """DETR as Carion et al. ran it, on the modules of transformers' DETR.
+
+    transformers' own way through them differs: with auxiliary losses each decoder layer is given the normalised state of the one
+    before, the encoder's input is dropped out once more, and every encoder layer waits for the GPU to look for infinities.
+
+    Args:
+        host: with the encoding swapped in.
+    """
+
+    def __init__(self, host: Any) -> None:
+        super().__init__()
+        self.host = host
+        for layer in host.model.encoder.layers:
+            layer.__class__ = EncoderLayer
+
+    def forward(
+        self, inputs: Float[Tensor, "batch channels height width"], mask: Bool[Tensor, "batch height width"]
+    ) -> tuple[Float[Tensor, "layers batch queries classes"], Float[Tensor, "layers batch queries 4"]]:
+        """Class logits, and boxes as (centre x, centre y, width, height), of every decoder layer; of the last in evaluation.
+
+        Args:
+            inputs: normalised pixels, or features where the host has no backbone.
+            mask: True where an image is, False where it was padded.
+        """
+        detr, host = self.host.model, self.host
+        features, cells = detr.backbone(inputs, mask)[-1]
+        x = rearrange(detr.input_projection(features), "b d h w -> b (h w) d")
+        dtype = detr.query_position_embeddings.weight.dtype
+        places = detr.position_embedding(shape=features.shape, device=features.device, dtype=dtype, mask=cells)
+        places = rearrange(places, "b d h w -> b (h w) d")
+        seen = rearrange(cells, "b h w -> b 1 1 (h w)")
+        for layer in detr.encoder.layers:
+            x = layer(x, seen, spatial_position_embeddings=places)
+        queries = repeat(detr.query_position_embeddings.weight, "q d -> b q d", b=len(x))
+        state = torch.zeros_like(queries)
+        states = []
+        for layer in detr.decoder.layers:
+            state = layer(state, None, places, queries, x, encoder_attention_mask=seen)
+            states.append(state)
+        found = detr.decoder.layernorm(torch.stack(states if self.training else states[-1:]))
+        return host.class_labels_classifier(found), host.bbox_predictor(found).sigmoid()
+
+
+class EncoderLayer(modeling_detr.DetrEncoderLayer):  # type: ignore[misc]
+    """The host's, without a look for infinities in every step, which makes the processor wait for the GPU."""
+
+    def forward(
+        self,
+        hidden_states: Float[Tensor, "batch cells width"],
+        attention_mask: Bool[Tensor, "batch 1 1 cells"],
+        spatial_position_embeddings: Float[Tensor, "batch cells width"],
+    ) -> Float[Tensor, "batch cells width"]:
+        attended, _ = self.self_attn(hidden_states, attention_mask, position_embeddings=spatial_position_embeddings)
+        attended = functional.dropout(attended, p=self.dropout, training=self.training)
+        x = self.self_attn_layer_norm(hidden_states + attended)
+        y: Tensor = self.final_layer_norm(x + self.mlp(x))
+        return y
+
+
+def build(config: DetectionConfig, row: Row, classes: int) -> Detector:
+    """DETR with fresh weights, its backbone's apart, made before its encoding: a seed gives every method the same host.
+
+    A frozen backbone is no part of it: its features are computed before.
+    """
+    host: Any = DetrForObjectDetection(host_config(config, config.outputs or classes))
+    _initialise(host)
+    if config.frozen:
+        host.model.backbone = backbones.Given(backbones.KINDS[config.backbone].channels)
+    else:
+        host.model.backbone = _backbone(config, host.model.backbone)
+    swap(config, row, host)
+    return Detector(host)
+
+
+def extractor(config: DetectionConfig) -> nn.Module:
+    """The backbone alone, frozen: (pixels, mask) to feature maps and theirs."""
+    host: Any = DetrForObjectDetection(host_config(config, 1))
+    return _backbone(config, host.model.backbone).eval().requires_grad_(False)
+
+
+def host_config(config: DetectionConfig, classes: int) -> DetrConfig:
+    """What the host is made from. Its dropouts differ from DETR's by default; auxiliary_loss would change the network."""
+    if not hasattr(modeling_detr, "DetrMLP"):
+        raise Problem("detection needs transformers 5.17 or later, whose DETR has other modules than earlier ones")
+    return DetrConfig(
+        use_timm_backbone=False,
+        backbone_config=backbones.described(config.backbone, config.stride),
+        d_model=config.width,
+        encoder_layers=config.encoder_layers,
+        decoder_layers=config.decoder_layers,
+        encoder_attention_heads=config.heads,
+        decoder_attention_heads=config.heads,
+        encoder_ffn_dim=config.feed_forward,
+        decoder_ffn_dim=config.feed_forward,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        activation_dropout=config.dropout,
+        num_queries=config.queries,
+        num_labels=classes,
+        auxiliary_loss=False,
+    )
+
+
+def _backbone(config: DetectionConfig, own: nn.Module) -> nn.Module:
+    """The host's own, or what takes its place, with the weights that are given."""
+    if config.backbone == "efficientnet-lite0":
+        own = backbones.Convolutions("tf_efficientnet_lite0", config.stride)
+    file = backbones.weights_of(config.backbone, config.weights)
+    if file is not None:
+        backbones.load(own, file)
+    if file is not None and "resnet" in config.backbone:
+        backbones.freeze(own)
+    else:  # with nothing learned before there is nothing to keep
+        own.requires_grad_(True)
+    return own
+
+
+def swap(config: DetectionConfig, row: Row, host: nn.Module) -> None:
+    """Puts the method's encoding into the host."""
+    options = _options(config, row.name) | row.options
+    table = row.name.startswith("Embed")
+    normalize = bool(options.pop("normalize", config.normalize and not table))
+    if row.name == OWN and normalize and not options:
+        return
+    if "gamma" in options and normalize:  # ours are positions in (0, 1], DETR's in (0, 2 pi]
+        options["gamma"] /= 2 * math.pi
+    try:
+        encoding = lff.build(row.name, coords=2, depth=config.width, extent=(config.cells, config.cells), **options)
+    except TypeError as error:
+        raise Problem(f"{row.label} cannot be made: {error}") from error
+    lff.swap(host, encoding, normalize=normalize)
+
+
+def _options(config: DetectionConfig, name: str) -> dict[str, Any]:
+    """The config's settings for the encoding, as far as the method has them."""
+    options: dict[str, Any] = {}
+    if name.startswith("Uniform"):
+        options["gamma"] = 1.0
+    elif name.startswith("N(0, 4^-2)"):
+        options["gamma"] = 4.0
+    elif "Fourier" in name:
+        options["gamma"] = config.gamma
+    if name.endswith("MLP"):
+        options["hidden"] = config.hidden
+    if name.endswith("MLP") or name.startswith("Embed"):
+        options["scale"] = config.scale
+    return options
+
+
+@torch.no_grad()
+def _initialise(host: Any) -> None:
+    """As DETR does it: Glorot-uniform matrices in the Transformer, queries from N(0, 1), torch's own elsewhere.
+
+    transformers draws all of them from N(0, 0.02^2).
+    """
+    for part in (host.model.encoder, host.model.decoder):
+        for parameter in part.parameters():
+            if parameter.ndim > 1:
+                nn.init.xavier_uniform_(parameter)
+    nn.init.normal_(host.model.query_position_embeddings.weight)
+    for layer in (host.model.input_projection, host.class_labels_classifier, *host.bbox_predictor.layers):
+        layer.reset_parameters()
+
+
+def encoding(model: Detector) -> lff.Encoding | None:
+    """The model's encoding; None for the host's sines, which are no module of ours."""
+    swapped = model.host.model.position_embedding
+    return swapped.encoding if isinstance(swapped, MaskPositions) else None
