@@ -21,6 +21,8 @@ class Compare:
 
     TASK is classification, generation, or my_module:MyTask for one of your own. Runs that are finished are not run again; a run
     that was killed goes on. `lff compare TASK --preset NAME --help` lists every setting with the preset's values.
+    TASK is classification, detection, or my_module:MyTask for one of your own. Runs that are finished are not run again; a run that was
+    killed goes on. `lff compare TASK --preset NAME --help` lists every setting with the preset's values.
     """
 
     preset: str = "demo"
@@ -201,6 +203,31 @@ def bench(
     from lff.experiments import bench as benching
 
     benching.main(out, device, only=only, csv=csv)
+
+
+def detect(
+    run: Annotated[Path, tyro.conf.Positional],
+    images: Annotated[tuple[Path, ...], tyro.conf.Positional],
+    out: Path = Path("detected"),
+    threshold: float = 0.5,
+    weights: Path | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+) -> None:
+    """Draws what a trained detector finds on pictures, and writes it as COCO results.
+
+    Args:
+        run: the folder of a finished run of detection, as runs/detection-tiny/runs/Sine-2D--seed-0.
+        images: pictures to look at.
+        out: folder for the drawn pictures and detections.json.
+        threshold: score from which on a box is drawn; detections.json has all.
+        weights: file with the weights of a frozen backbone, where its package is not installed.
+        device: where to run.
+    """
+    from lff.experiments.tasks.detection import detect as detecting
+
+    with plainly():
+        for line in detecting.detect(run, images, out, threshold, weights, detecting.find_device(device)):
+            print(line)
 
 
 def params() -> None:
