@@ -23,6 +23,8 @@ class Compare:
     that was killed goes on. `lff compare TASK --preset NAME --help` lists every setting with the preset's values.
     TASK is classification, detection, or my_module:MyTask for one of your own. Runs that are finished are not run again; a run that was
     killed goes on. `lff compare TASK --preset NAME --help` lists every setting with the preset's values.
+    TASK is classification, detection, or my_module:MyTask for one of your own. Runs that are finished are not run again; a run
+    that was killed goes on. `lff compare TASK --preset NAME --help` lists every setting with the preset's values.
     """
 
     preset: str = "demo"
