@@ -41,8 +41,10 @@ class Finder:
     def __init__(self, run: Path, weights: Path | None, device: torch.device) -> None:
         about = _about(run)
         fields = {field.name for field in dataclasses.fields(DetectionConfig)}
-        settings = {key: tuple(v) if isinstance(v, list) else v for key, v in about.items() if key in fields and key != "weights"}
-        self.config = DetectionConfig(**{**settings, "methods": (about["method"],)}, weights=weights)
+        settings: dict[str, Any] = {
+            key: tuple(v) if isinstance(v, list) else v for key, v in about.items() if key in fields and key != "weights"
+        }
+        self.config = DetectionConfig(**settings, methods=(about["method"],), weights=weights)
         self.categories = [Category(*each) for each in about["categories_found"]]
         self.device = device
         file = backbones.weights_of(self.config.backbone, weights) if self.config.frozen else None
@@ -95,7 +97,8 @@ def detect(
         found = finder(pixels)
         results += _results(found, int(path.stem) if path.stem.isdigit() else number, finder.categories)
         shown = found[found[:, 4] >= threshold]
-        file = out / f"{path.stem}-detected.png"
+        again = f"-{number}" if path.stem in {other.stem for other in images[:number]} else ""
+        file = out / f"{path.stem}{again}-detected.png"
         out.mkdir(parents=True, exist_ok=True)
         drawn(pixels, shown, finder.categories).save(file)
         named = ", ".join(f"{finder.categories[int(label)].name} {score:.2f}" for *_, score, label in shown.tolist())
