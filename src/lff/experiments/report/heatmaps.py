@@ -59,8 +59,11 @@ def _pictures(run: Run) -> dict[str, Tiles]:
 
 def _tiles(path: Path, run: Run) -> Tiles:
     encoding = lff.Encoding.from_pretrained(path)
-    tiles = similarity(encoding, lff.grid(run.config["grid"]), torch.from_numpy(_reference(run)))
-    return tiles.numpy()
+    cells, at = lff.grid(run.config["grid"]), torch.from_numpy(_reference(run))
+    if run.config.get("normalize") and not isinstance(encoding, lff.Embed):  # tables count cells in any case
+        extent = torch.tensor(run.config["grid"])
+        cells, at = (cells + 0.5) / extent, (at + 0.5) / extent
+    return similarity(encoding, cells, at).numpy()
 
 
 @matplotlib.rc_context(SETTINGS)
