@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import PretrainedConfig, ResNetConfig
 
 from lff.experiments.problems import Problem
 
@@ -70,8 +69,10 @@ class Convolutions(nn.Module):
         return [(features, mask)]
 
 
-def described(name: str, stride: int) -> PretrainedConfig:
+def described(name: str, stride: int) -> Any:
     """What transformers' DETR is to be built around."""
+    from transformers import ResNetConfig  # here, since processes that only read pictures need none of it
+
     if name == "timm-resnet50":
         from transformers import TimmBackboneConfig
 

@@ -18,6 +18,8 @@ from lff.experiments.tasks.detection.features import Features
 
 PART = 0.6  # sides of a part over those of the whole, at least
 Item = TypeVar("Item")
+#: A map, [height, width, channels]; corners of boxes over its sides; their labels.
+Part = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class Kept:
@@ -54,7 +56,7 @@ class Kept:
             none = np.empty((0, 4), np.float32), np.empty(0, np.int64)
             yield moved(self._joined([(each, *none) for each in maps]), device)
 
-    def _drawn(self, picture: int, draws: np.ndarray) -> tuple[Tensor, np.ndarray, np.ndarray]:
+    def _drawn(self, picture: int, draws: np.ndarray) -> Part:
         features, mine = self._features, slice(*self._pictures.offsets[picture : picture + 2])
         flip = int(draws[0] < 0.5 and features.offsets.shape[2] > 1)
         size = chosen(tuple(range(len(features.sizes))), draws[7])
@@ -66,20 +68,19 @@ class Kept:
             return cut(maps, boxes, labels, features.pixels[picture, size] / features.stride, draws[3:7])
         return maps, boxes, labels
 
-    def _joined(self, samples: list[tuple[Tensor, np.ndarray, np.ndarray]]) -> Batch:
+    def _joined(self, samples: list[Part]) -> Batch:
         sizes = torch.tensor([maps.shape[:2] for maps, _, _ in samples])
         height, width = sizes.amax(0).tolist()
-        joined = torch.zeros(len(samples), height, width, samples[0][0].shape[2], dtype=torch.bfloat16)
+        joined = np.zeros((len(samples), height, width, samples[0][0].shape[2]), np.int16)
         for place, (maps, _, _) in enumerate(samples):
             joined[place, : maps.shape[0], : maps.shape[1]] = maps
         boxes = [torch.from_numpy(each) for _, each, _ in samples]
         labels = [torch.from_numpy(each) for _, _, each in samples]
-        return Batch(rearrange(joined, "b h w c -> b c h w"), masked(sizes, height, width), padded(boxes, labels))
+        inputs = rearrange(torch.from_numpy(joined).view(torch.bfloat16), "b h w c -> b c h w")
+        return Batch(inputs, masked(sizes, height, width), padded(boxes, labels))
 
 
-def cut(
-    maps: Tensor, boxes: np.ndarray, labels: np.ndarray, extent: np.ndarray, draws: np.ndarray
-) -> tuple[Tensor, np.ndarray, np.ndarray]:
+def cut(maps: np.ndarray, boxes: np.ndarray, labels: np.ndarray, extent: np.ndarray, draws: np.ndarray) -> Part:
     """A part of whole cells, and the boxes in it, over its sides.
 
     Args:
