@@ -16,8 +16,7 @@ def main() -> None:
     app = tyro.extras.SubcommandApp()
     for command in (commands.Compare, commands.Train):  # their options depend on the task and the preset: see `commands.parse`
         app.command(commands.placeholder(command), name=command.__name__.lower())
-    for plain in (commands.report, commands.generate, commands.bench, commands.params):
-    for plain in (commands.report, commands.detect, commands.bench, commands.params):
+    for plain in (commands.report, commands.generate, commands.detect, commands.bench, commands.params):
         app.command(plain)
     arguments = sys.argv[1:]
     try:
