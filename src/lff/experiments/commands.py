@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import importlib
+import os
 import shlex
 import sys
 from dataclasses import dataclass
@@ -90,6 +91,7 @@ def _compare(comparison: Any, where: Any, arguments: list[str]) -> None:
 
     if not (where.silent and (comparison.out / "compare.json").exists()):  # a worker leaves its parent's as it is
         comparison.declare()
+        _say_notes(comparison)
     try:
         count = min(where.workers or workers.fitting(comparison, where.device), len(comparison.left()))
         if count > 1:
@@ -99,6 +101,8 @@ def _compare(comparison: Any, where: Any, arguments: list[str]) -> None:
         if where.silent:
             return
         comparing.measure_speed(comparison, fabric, task)
+        if fabric.global_rank == 0:
+            task.complete(comparison.out)
     except Stopped as stopped:
         print(f"lff: {stopped}", file=sys.stderr)
         raise SystemExit(143) from None
@@ -119,12 +123,22 @@ def _train(comparison: Any, where: Any) -> None:
     from lff.experiments.training import Stopped
 
     comparison.declare()
+    if not where.silent:
+        _say_notes(comparison)
     try:
         fabric, task = comparing.prepare(comparison, where.device)
         comparing.one(comparison, parse(where.method), where.seed, fabric, task, silent=where.silent)
     except Stopped as stopped:
         print(f"lff: {stopped}", file=sys.stderr)
         raise SystemExit(143) from None
+
+
+def _say_notes(comparison: Any) -> None:
+    """Once, before the runs begin; of the processes of a run the first one says it."""
+    if os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) == "0":
+        with plainly():
+            for note in comparison.kind.notes(comparison.config, comparison.data):
+                print(f"lff: {note}", file=sys.stderr)
 
 
 def report(folder: Annotated[Path, tyro.conf.Positional], against: str | None = None) -> None:

@@ -87,8 +87,9 @@ class Comparison:
         return [run for run in self.runs if run.method == method and run.final is not None]
 
     def values(self, method: str, key: str) -> dict[int, float]:
-        """A final measure of the method's finished runs, by seed."""
-        return {run.seed: run.value(key) for run in self.finished(method)}
+        """A final measure of the method's finished runs, by seed; without those that could not compute one beside the primary."""
+        left_out = [] if key == self.about["measures"][0]["key"] else [None]
+        return {run.seed: run.value(key) for run in self.finished(method) if (run.final or {}).get(key, key) not in left_out}
 
 
 def read(folder: str | Path, against: str | None = None) -> Comparison:

@@ -54,6 +54,8 @@ class Task(ABC, Generic[C]):
     presets: ClassVar[Mapping[str, Callable[[], Any]]]
     #: Methods whose curves the report draws together, by the title of each figure; without any, all in one.
     panels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    #: Published numbers to show beside the runs': of a method, its measures.
+    paper: ClassVar[Mapping[str, Mapping[str, float]]] = {}
 
     def __init__(self, config: C, data: Path | None) -> None:
         self.config, self.data = config, data
@@ -82,6 +84,19 @@ class Task(ABC, Generic[C]):
     def final(self, model: nn.Module, world: World) -> dict[str, Any]:
         """The evaluation at the end, which may be a longer one."""
         return dict(self.evaluate(model, world))
+
+    @classmethod
+    def notes(cls, config: C, data: Path | None) -> list[str]:
+        """What a user should know before the runs begin: said once, a line each."""
+        return []
+
+    def keep(self, model: nn.Module, folder: Path) -> None:
+        """What a finished run keeps in its checkpoint folder beside its encoding."""
+        return None
+
+    def complete(self, folder: Path) -> None:
+        """Called once when all runs of a comparison have ended, before the report; for measures that need other programs."""
+        return None
 
     def batches(self, requests: Iterable[Request], device: torch.device) -> Iterator[Any]:
         """One batch a request, in order; override it to read ahead."""

@@ -120,6 +120,7 @@ def train(engine: Engine, folder: RunFolder, display: Display) -> None:
     if first:
         _keep_encoding(engine, folder, "final")
         folder.keep(task.keeps(engine.module))
+        task.keep(engine.module, folder.path / "checkpoint")
         counts = {
             "parameters": sum(p.numel() for p in engine.module.parameters()),
             "encoding_parameters": task.encoding_parameters(engine.module),
