@@ -4,4 +4,5 @@ TASKS: dict[str, str] = {
     "classification": "lff.experiments.tasks.classification.task:Classification",
     "generation": "lff.experiments.tasks.generation.task:Generation",
     "detection": "lff.experiments.tasks.detection.task:Detection",
+    "captioning": "lff.experiments.tasks.captioning.task:Captioning",
 }
