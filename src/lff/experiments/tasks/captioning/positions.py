@@ -21,7 +21,7 @@ def of_targets(screens: Iterable[Screen]) -> Boxes:
     return np.array([screen.elements[number].box for screen in screens for number in screen.targets]).reshape(-1, 4)
 
 
-def seen(boxes: Boxes, train: Boxes) -> Bool[np.ndarray, " n"]:
+def seen(boxes: Boxes, train: Int[np.ndarray, "m 4"]) -> Bool[np.ndarray, " n"]:
     """Whether a box, all four numbers of it, is that of any element of a training screen: the encoding was asked for it."""
     known = set(map(tuple, train.tolist()))
     return np.array([tuple(box) in known for box in boxes.tolist()], dtype=bool)
