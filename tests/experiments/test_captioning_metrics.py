@@ -65,7 +65,7 @@ def test_meteor_is_that_of_coco_caption_and_its_process_ends(corpus: tuple[list[
         process = meteor._published.meteor_p
     assert process.poll() is not None
     published = Meteor()
-    theirs, _ = published.compute_score({i: each for i, each in enumerate(references)}, {i: [s] for i, s in enumerate(said)})
+    theirs, _ = published.compute_score(dict(enumerate(references)), {i: [s] for i, s in enumerate(said)})
     assert ours == pytest.approx(theirs, abs=1e-6)
     assert 0.1 < ours < exact <= 1.0
 
