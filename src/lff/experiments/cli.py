@@ -12,11 +12,13 @@ def main() -> None:
         sys.exit("lff: the command needs what training and reporting need: pip install 'lff[experiments]'")
     from lff.experiments import commands
     from lff.experiments.problems import Problem
+    from lff.experiments.tasks.captioning import commands as captions
 
     app = tyro.extras.SubcommandApp()
     for command in (commands.Compare, commands.Train):  # their options depend on the task and the preset: see `commands.parse`
         app.command(commands.placeholder(command), name=command.__name__.lower())
     for plain in (commands.report, commands.generate, commands.detect, commands.bench, commands.params):
+    for plain in (commands.report, commands.bench, commands.params, captions.caption, captions.score, captions.positions):
         app.command(plain)
     arguments = sys.argv[1:]
     try:
