@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 
 from lff.experiments.records import Comparison, read
-from lff.experiments.report import details, elements, figures, tables
+from lff.experiments.report import details, elements, figures, measures, tables
 from lff.experiments.report.findings import Findings, find
 from lff.experiments.report.heatmaps import heat_maps
 from lff.experiments.report.verdict import detectable, verdict
@@ -35,6 +35,11 @@ def table(folder: str | Path, against: str | None = None) -> str:
     """The main table in Markdown, and below it the smallest difference that could have been seen."""
     findings = find(read(folder, against))
     return f"{tables.markdown(tables.main(findings))}\n{detectable(findings)}\n"
+
+
+def more_tables(folder: str | Path) -> str:
+    """The tables of all measures in Markdown, each below what it is."""
+    return "\n\n".join(f"{table.caption}:\n\n{tables.markdown(table).rstrip()}" for _, table in _more(find(read(folder))))
 
 
 def sizes_table(folder: str | Path) -> str:
@@ -69,6 +74,8 @@ def _markdown(findings: Findings) -> str:
         tables.markdown(tables.main(findings)).rstrip(),
     ]
     parts += [tables.plain(detectable(findings)), *map(tables.plain, details.notes(findings))]
+    for title, more in _more(findings):
+        parts += [f"## {title}", f"{more.caption}.", tables.markdown(more).rstrip()]
     if findings.sizes:
         parts += ["## Image sizes", tables.markdown(tables.sizes(findings)).rstrip()]
     if unfinished := details.unfinished(findings):
@@ -93,6 +100,10 @@ def _curves(findings: Findings) -> list[str]:
     drawn = {title: figures.curves(findings, f"-{i}", some) for i, (title, some) in enumerate(shown.items())}
     caption = details.curves_caption
     return [elements.figure(svg, caption(findings, title, shown[title])) for title, svg in drawn.items() if svg]
+def _more(findings: Findings) -> list[tuple[str, tables.Table]]:
+    """Tables of all measures, under their headings."""
+    found = [("Every measure", measures.tests(findings)), ("Beside the paper", measures.published(findings))]
+    return [(title, table) for title, table in found if table is not None]
 
 
 def _html(findings: Findings) -> str:
@@ -106,6 +117,8 @@ def _html(findings: Findings) -> str:
             elements.fold("How these numbers are made", elements.bullets(details.notes(findings))),
         ),
         elements.section("Convergence", *curves) if (curves := _curves(findings)) else "",
+        *(elements.section(title, tables.html(more)) for title, more in _more(findings)),
+        elements.section("Convergence", elements.figure(curves, details.curves_caption(findings))) if curves else "",
         elements.section(
             "Image sizes",
             tables.html(tables.sizes(findings)),
