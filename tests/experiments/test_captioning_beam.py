@@ -1,4 +1,5 @@
 import math
+from typing import ClassVar
 
 import pytest
 import torch
@@ -63,6 +64,33 @@ def test_no_width_scores_below_greedy_and_scores_are_those_of_the_model(
     assert bool((four.score > one.score + 1e-4).any())  # else the test says nothing
     for each, row, found in zip(memory, four.words, four.score, strict=True):
         assert score(model, each, stripped(row), penalty) == pytest.approx(found.item(), abs=1e-4)
+
+
+class Trap(Captioner):
+    """The first word of the best caption leads through a second that a beam of two has no room for."""
+
+    CHANCES: ClassVar[dict[tuple[int, ...], dict[int, float]]] = {
+        (): {4: 0.4, 5: 0.35, 6: 0.25},
+        (4,): {4: 0.3, 5: 0.25, 6: 0.25, END: 0.2},
+        (5,): {4: 0.5, 5: 0.5},
+        (4, 4): {END: 1.0},
+    }
+
+    def __init__(self) -> None:
+        torch.nn.Module.__init__(self)
+
+    def decode(self, memory: Tensor, before: Tensor, *, last: bool = False) -> Tensor:
+        logits = torch.full((len(before), 1, 8), -1e4)
+        for row, words in zip(logits, before.tolist(), strict=True):
+            for word, chance in self.CHANCES.get(tuple(words[1:]), {4: 0.34, 5: 0.33, 6: 0.33}).items():
+                row[0, word] = math.log(chance)
+        return logits
+
+
+def test_greedy_is_kept_where_the_beam_has_lost_it() -> None:
+    one, two = (search(Trap(), torch.zeros(1, 2), length=3, width=width, penalty=0.0) for width in (1, 2))
+    assert stripped(one.words[0]) == stripped(two.words[0]) == [4, 4, END]
+    assert two.score.item() == pytest.approx(math.log(0.4 * 0.3), abs=1e-5)
 
 
 @torch.no_grad()

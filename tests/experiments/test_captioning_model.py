@@ -79,6 +79,9 @@ def test_a_key_decides_which_of_several_captions_is_asked_for() -> None:
     asked = [int(data.batch(torch.tensor([0]), CPU, torch.tensor([key])).captions[0, 0]) for key in (0, 1, 2, 3, -1)]
     assert asked[:4] == [4, 5, 6, 4]
     assert set(asked) == {4, 5, 6}
+    pair = Screens([Screen("x", (element, element))], WORDS, ("A",), text_length=2, caption_length=3)
+    both = pair.batch(torch.tensor([0]), CPU, torch.tensor([0])).captions[:, 0]
+    assert both[0] != both[1]  # widgets of one screen are drawn for each by itself
 
 
 def test_padding_changes_nothing() -> None:
