@@ -147,7 +147,7 @@ def test_a_comparison_says_what_is_missing_and_leaves_its_column_empty(
     assert row[[cell.strip() for cell in heading].index("METEOR ↑")].strip() == "–"
     monkeypatch.undo()
     run = tmp_path / "runs" / "Embed-4D--seed-0"
-    assert {"model.pt", "encoding-final"} <= {file.name for file in (run / "checkpoint").iterdir()}
+    assert {"model.safetensors", "encoding-final"} <= {file.name for file in (run / "checkpoint").iterdir()}
 
 
 @pytest.mark.skipif(shutil.which("java") is None, reason="METEOR needs a Java runtime")

@@ -17,8 +17,8 @@ def main() -> None:
     app = tyro.extras.SubcommandApp()
     for command in (commands.Compare, commands.Train):  # their options depend on the task and the preset: see `commands.parse`
         app.command(commands.placeholder(command), name=command.__name__.lower())
-    for plain in (commands.report, commands.generate, commands.detect, commands.bench, commands.params):
-    for plain in (commands.report, commands.bench, commands.params, captions.caption, captions.score, captions.positions):
+    drawn = (commands.generate, commands.detect, captions.caption)
+    for plain in (commands.report, *drawn, captions.score, captions.positions, commands.bench, commands.params):
         app.command(plain)
     arguments = sys.argv[1:]
     try:

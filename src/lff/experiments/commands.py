@@ -20,8 +20,9 @@ from lff.experiments.tasks import TASKS
 class Compare:
     """Trains every method with every seed, and writes the table and report.html: lff compare [TASK] [options].
 
-    TASK is classification, generation, detection, or my_module:MyTask for one of your own. Runs that are finished are not run
-    again; a run that was killed goes on. `lff compare TASK --preset NAME --help` lists every setting with the preset's values.
+    TASK is classification, generation, detection, captioning, or my_module:MyTask for one of your own. Runs that are finished
+    are not run again; a run that was killed goes on. `lff compare TASK --preset NAME --help` lists every setting with the
+    preset's values.
     """
 
     preset: str = "demo"

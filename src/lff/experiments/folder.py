@@ -69,13 +69,13 @@ class RunFolder:
         """A finished run does not go on."""
         self._checkpoint.unlink(missing_ok=True)
 
-    def keep(self, weights: dict[str, Tensor]) -> None:
-        """Weights for what is done with a finished run."""
+    def keep(self, weights: dict[str, Tensor], words: dict[str, str]) -> None:
+        """Weights for what is done with a finished run, and words that belong to them."""
         file = self.path / WEIGHTS
         if weights:
             with writing(file):
                 partial = file.with_suffix(".partial")
-                save_file({key: tensor.contiguous() for key, tensor in weights.items()}, partial)
+                save_file({key: tensor.contiguous() for key, tensor in weights.items()}, partial, words or None)
                 partial.replace(file)
 
     def fail(self, about: dict[str, Any], state: dict[str, Any]) -> None:

@@ -90,10 +90,6 @@ class Task(ABC, Generic[C]):
         """What a user should know before the runs begin: said once, a line each."""
         return []
 
-    def keep(self, model: nn.Module, folder: Path) -> None:
-        """What a finished run keeps in its checkpoint folder beside its encoding."""
-        return None
-
     def complete(self, folder: Path) -> None:
         """Called once when all runs of a comparison have ended, before the report; for measures that need other programs."""
         return None
@@ -129,6 +125,10 @@ class Task(ABC, Generic[C]):
 
     def keeps(self, model: nn.Module) -> dict[str, Tensor]:
         """Weights that a finished run keeps, for what is done with it later; none where a task does not say."""
+        return {}
+
+    def spells(self) -> dict[str, str]:
+        """What these weights mean nothing without, such as a vocabulary; kept in their file."""
         return {}
 
     def about(self) -> dict[str, Any]:

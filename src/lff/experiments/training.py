@@ -119,8 +119,7 @@ def train(engine: Engine, folder: RunFolder, display: Display) -> None:
     found = engine.evaluate(task.final)
     if first:
         _keep_encoding(engine, folder, "final")
-        folder.keep(task.keeps(engine.module))
-        task.keep(engine.module, folder.path / "checkpoint")
+        folder.keep(task.keeps(engine.module), task.spells())
         counts = {
             "parameters": sum(p.numel() for p in engine.module.parameters()),
             "encoding_parameters": task.encoding_parameters(engine.module),

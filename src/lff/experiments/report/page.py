@@ -100,6 +100,8 @@ def _curves(findings: Findings) -> list[str]:
     drawn = {title: figures.curves(findings, f"-{i}", some) for i, (title, some) in enumerate(shown.items())}
     caption = details.curves_caption
     return [elements.figure(svg, caption(findings, title, shown[title])) for title, svg in drawn.items() if svg]
+
+
 def _more(findings: Findings) -> list[tuple[str, tables.Table]]:
     """Tables of all measures, under their headings."""
     found = [("Every measure", measures.tests(findings)), ("Beside the paper", measures.published(findings))]
@@ -116,9 +118,8 @@ def _html(findings: Findings) -> str:
             elements.paragraph(detectable(findings)),
             elements.fold("How these numbers are made", elements.bullets(details.notes(findings))),
         ),
-        elements.section("Convergence", *curves) if (curves := _curves(findings)) else "",
         *(elements.section(title, tables.html(more)) for title, more in _more(findings)),
-        elements.section("Convergence", elements.figure(curves, details.curves_caption(findings))) if curves else "",
+        elements.section("Convergence", *curves) if (curves := _curves(findings)) else "",
         elements.section(
             "Image sizes",
             tables.html(tables.sizes(findings)),

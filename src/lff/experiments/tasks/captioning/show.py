@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 from matplotlib.figure import Figure
+from safetensors import safe_open
 
 from lff.experiments.config import differences
-from lff.experiments.folder import reading
+from lff.experiments.folder import WEIGHTS, reading
 from lff.experiments.methods import parse
 from lff.experiments.problems import Problem
 from lff.experiments.tasks.captioning import annotations, widgets
@@ -44,18 +45,19 @@ def load(run: Path) -> tuple[CaptioningConfig, models.Captioner, Vocabulary, lis
         about = json.loads((run / "config.json").read_text())
     if about.get("task") != "captioning":
         raise Problem(f"{run} must be a run of captioning, got one of {about.get('task')!r}")
-    weights = run / "checkpoint" / "model.pt"
-    if not weights.exists():
-        raise Problem(f"{run} has no {weights.name}: it has not finished, or was trained with --no-keep")
-    kept = torch.load(weights, map_location="cpu", weights_only=True)
+    file = run / WEIGHTS
+    if not file.exists():
+        raise Problem(f"{run} has no {file.name}: it has not finished, or was trained with --no-keep")
+    with safe_open(file, "pt") as kept:
+        words, weights = kept.metadata(), {key: kept.get_tensor(key) for key in kept.keys()}  # noqa: SIM118, no dict
     config = recorded(about)
-    vocabulary = Vocabulary(kept["words"])
+    vocabulary = Vocabulary(json.loads(words["words"]))
     row = parse(about["method"])
     row = row._replace(options={key: value for key, value in row.options.items() if key != "kl"})
-    given = kept["model"]["words.table"] if config.glove else None
+    given = weights["words.table"] if config.glove else None
     model = models.build(config, row, len(vocabulary), given)
-    model.load_state_dict(kept["model"])
-    return config, model.eval(), vocabulary, kept["types"]
+    model.load_state_dict(weights)
+    return config, model.eval(), vocabulary, json.loads(words["types"])
 
 
 def read(file: Path, config: CaptioningConfig, types: list[str]) -> Screen:

@@ -115,11 +115,11 @@ class Captioning(Task[CaptioningConfig]):
 
         score(folder, self.references)
 
-    def keep(self, model: nn.Module, folder: Path) -> None:
-        if self.config.keep:
-            state = {name: value.cpu() for name, value in model.state_dict().items()}
-            kept = {"model": state, "words": list(self.vocabulary.words), "types": list(self.source.types)}
-            torch.save(kept, folder / "model.pt")
+    def keeps(self, model: nn.Module) -> dict[str, Tensor]:
+        return model.state_dict() if self.config.keep else {}
+
+    def spells(self) -> dict[str, str]:
+        return {"words": json.dumps(list(self.vocabulary.words)), "types": json.dumps(list(self.source.types))}
 
     def layers(self, model: nn.Module) -> list[nn.Module]:
         assert isinstance(model, models.Captioner)
