@@ -29,3 +29,10 @@ def test_public_names_are_those_of_the_design() -> None:
     names = "LearnableFourier FourierFeatures Sine MultiDimSine Embed MLP Grouped Modulated build METHODS"
     names += " grid grid_from_mask boxes KLRegularizer swap unswap fit"
     assert [name for name in names.split() if not hasattr(lff, name)] == []
+
+
+def test_the_numbers_of_analysis_load_none_of_the_extras() -> None:
+    extras = ("tyro", "transformers", "timm", "torchvision", "lightning", "matplotlib", "scipy", "triton")
+    code = f"import sys, lff.analysis; print([name for name in {extras} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
