@@ -19,6 +19,7 @@ def main() -> None:
         app.command(commands.placeholder(command), name=command.__name__.lower())
     drawn = (commands.generate, commands.detect, captions.caption)
     for plain in (commands.report, *drawn, captions.score, captions.positions, commands.bench, commands.params):
+    for plain in (commands.report, commands.figures, commands.bench, commands.params):
         app.command(plain)
     arguments = sys.argv[1:]
     try:

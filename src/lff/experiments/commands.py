@@ -196,6 +196,20 @@ def generate(
         print(f"lff: {left_out}", file=sys.stderr)
     if samples or not left_out:
         print(f"The picture is {file}")
+def figures(
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), out: Path | None = None, table: Path | None = None
+) -> None:
+    """Makes the figures of the paper again that the runs of comparisons allow, by its numbers, and lists what the others need.
+
+    Args:
+        folders: each the --out of `lff compare`; without any, the figures that need no runs.
+        out: folder for the pictures; by default `figures` in the first folder, or here.
+        table: a model's safetensors with a table of positions in a row, for Figure 1.
+    """
+    from lff.experiments import figures as drawing
+
+    with plainly():
+        print(drawing.listing(drawing.write(folders, out or Path(folders[0] if folders else ".") / "figures", table=table)))
 
 
 def bench(
