@@ -129,6 +129,9 @@ AGAINST = {
     "generation-mini-against-ours": ("generation-mini", "Learnable-Fourier+MLP"),
 }
 
+#: The first lines of a comparison, for who reads no further: the comparison, and the beginnings of the columns that are shown.
+BRIEF = {"classification-mini-brief": ("classification-mini", ("Method", "Top-1", "Difference", "p (paired", "Parameters"))}
+
 
 def save(name: str, record: dict[str, Any], root: Path = ROOT) -> None:
     """Keeps what was measured, {"environment": ..., "rows": [...]}, and prints its table."""
@@ -143,6 +146,8 @@ def markdown(name: str, record: dict[str, Any]) -> str:
     if name in (*COMPARISONS, *AGAINST):
         tables = f"{record['table'].rstrip()}\n\n{record['sizes'].rstrip()}".rstrip()
         return f"{tables}\n\n{_small_print(record['environment'])}"
+    if name in BRIEF:
+        return f"{_columns(record['table'], BRIEF[name][1])}\n\n{_small_print(record['environment'])}"
     if name in BENCHES:
         from lff.experiments.bench.record import table
 
@@ -152,6 +157,13 @@ def markdown(name: str, record: dict[str, Any]) -> str:
     lines = [list(columns.values()), ["---"] * len(columns), *([_cell(row[key]) for key in columns] for row in record["rows"])]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{table}\n\n{_small_print(record['environment'])}"
+
+
+def _columns(table: str, wanted: tuple[str, ...]) -> str:
+    """Some columns of a Markdown table, by how their headings begin; what comes below the table is left out."""
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")]
+    kept = [i for i, heading in enumerate(lines[0]) if heading.startswith(wanted)]
+    return "\n".join(f"| {' | '.join(line[i] for i in kept)} |" for line in lines)
 
 
 def _cell(value: object) -> str:
@@ -183,7 +195,7 @@ def problems(root: Path = ROOT) -> list[str]:
     found = [f"docs/{name}.png: shows another record; run python benchmarks/tables.py" for name in _undrawn(root, records)]
     for page in _pages(root):
         text, file = page.read_text(encoding="utf-8"), page.relative_to(root)
-        for name in (*COLUMNS, *SELECTED, *BENCHES, *COMPARISONS, *AGAINST):
+        for name in (*COLUMNS, *SELECTED, *BENCHES, *COMPARISONS, *AGAINST, *BRIEF):
             begins, ends = text.count(f"<!-- begin: {name} -->"), text.count(f"<!-- end: {name} -->")
             if begins != ends:
                 found.append(f"{file}: {begins} begin and {ends} end markers of {name}")
@@ -220,6 +232,7 @@ def _records(root: Path) -> dict[str, dict[str, Any]]:
     records |= {name: _comparison(root / "results" / name) for name in COMPARISONS if (root / "results" / name).exists()}
     there = {name: (root / "results" / source, method) for name, (source, method) in AGAINST.items() if source in records}
     records |= {name: _comparison(folder, method) for name, (folder, method) in there.items()}
+    records |= {name: records[source] for name, (source, _) in BRIEF.items() if source in records}
     for name, (source, rows) in SELECTED.items():
         if source in records:
             first = next(iter(COLUMNS[source]))
