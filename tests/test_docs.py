@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from lff.experiments import params
+from lff.experiments.figures.paper import FIGURES
 
 pytestmark = pytest.mark.plain
 ROOT = Path(__file__).parent.parent
@@ -59,3 +60,29 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
             headings = re.findall(r"^#+ (.+)$", file.read_text("utf-8"), flags=re.MULTILINE)
             anchors = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
             assert anchor in anchors, target
+
+
+def test_the_site_builds_without_a_warning_and_every_page_is_in_its_navigation(tmp_path: Path) -> None:
+    build = [
+        "-m",
+        "sphinx",
+        "--fail-on-warning",
+        "--quiet",
+        str(ROOT / "docs"),
+        str(tmp_path),
+    ]  # a page in no toctree is warned of
+    run = subprocess.run([sys.executable, *build], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    for page in (ROOT / "docs").glob("*.md"):
+        assert (tmp_path / f"{page.stem}.html").exists()
+    home = (tmp_path / "index.html").read_text("utf-8")
+    assert not re.findall(r'(?:src|href)="(?:https?:)?//(?!arxiv|www.sphinx-doc|github.com/pradyunsg|pradyunsg)[^"]+"', home)
+
+
+def test_every_figure_of_the_paper_has_a_row() -> None:
+    rows = re.findall(r"^\| Figure (\d+) \|(.*)\|$", (ROOT / "docs/figures.md").read_text("utf-8"), flags=re.MULTILINE)
+    assert [int(number) for number, _ in rows] == [figure.number for figure in FIGURES]
+    for (number, cells), figure in zip(rows, FIGURES, strict=True):
+        shows, command, picture, agrees = (cell.strip() for cell in cells.split("|"))
+        assert all((shows, picture, agrees)), number
+        assert "`lff" in command or figure.number == 13, number
