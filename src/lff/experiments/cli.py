@@ -20,6 +20,7 @@ def main() -> None:
     drawn = (commands.generate, commands.detect, captions.caption)
     for plain in (commands.report, *drawn, captions.score, captions.positions, commands.bench, commands.params):
     for plain in (commands.report, commands.figures, commands.bench, commands.params):
+    for plain in (commands.report, commands.explore, commands.bench, commands.params):
         app.command(plain)
     arguments = sys.argv[1:]
     try:

@@ -255,6 +255,34 @@ def detect(
     with plainly():
         for line in detecting.detect(run, images, out, threshold, weights, detecting.find_device(device)):
             print(line)
+def explore(
+    folder: Annotated[Path | None, tyro.conf.Positional] = None,
+    export: Path | None = None,
+    port: int = 0,
+    open: bool = False,
+) -> None:
+    """Serves a page of similarity maps, to this machine alone: encodings at the start, and those that runs have trained.
+
+    Args:
+        folder: the --out of `lff compare`, or what `save_pretrained` wrote; without one the page has no trained encodings.
+        export: write the page into this folder instead, to be opened from disk or put on any web server.
+        port: to serve at; 0 takes a free one.
+        open: open the page in a browser.
+    """
+    from lff.experiments import explore as exploring
+
+    with plainly():
+        runs, notes = exploring.collect(folder)
+    for note in notes:
+        print(f"lff: {note}", file=sys.stderr)
+    if export is not None:
+        print(f"The page is {exploring.export(runs, export)}")
+        if folder is not None and export.resolve() == (folder / exploring.BESIDE).parent.resolve():
+            print(f"`lff report {folder}` links the runs of the report to it")
+        return
+    with plainly():
+        server = exploring.Server(exploring.files(runs), port)
+    exploring.run(server, open=open)
 
 
 def params() -> None:
