@@ -30,6 +30,12 @@ def bullets(lines: Iterable[str]) -> str:
     return f"<ul>{''.join(f'<li>{unbroken(line)}</li>' for line in lines)}</ul>"
 
 
+def anchors(before: str, targets: dict[str, str]) -> str:
+    """A sentence that leads elsewhere: words, and addresses by what they are called."""
+    inner = ", ".join(f'<a href="{escape(target)}">{escape(name)}</a>' for name, target in targets.items())
+    return f'<p class="anchors">{unbroken(before)} {inner}.</p>'
+
+
 def fold(title: str, inner: str) -> str:
     """Something to be opened by who wants to know."""
     return f"<details><summary>{escape(title)}</summary>{inner}</details>"

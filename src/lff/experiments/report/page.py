@@ -9,6 +9,7 @@ from string import Template
 
 from lff.experiments.records import Comparison, read
 from lff.experiments.report import details, elements, figures, measures, tables
+from lff.experiments.report import details, elements, figures, links, tables
 from lff.experiments.report.findings import Findings, find
 from lff.experiments.report.heatmaps import heat_maps
 from lff.experiments.report.verdict import detectable, verdict
@@ -132,6 +133,7 @@ def _html(findings: Findings) -> str:
             elements.paragraph(details.SIMILARITY),
             elements.gallery(pictures),
             *map(elements.paragraph, without),
+            links.explored(comparison),
         )
         if pictures or without
         else "",
