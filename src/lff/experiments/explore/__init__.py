@@ -5,5 +5,6 @@ from lff.experiments.explore.export import files as files
 from lff.experiments.explore.kept import collect as collect
 from lff.experiments.explore.links import BESIDE as BESIDE
 from lff.experiments.explore.links import address as address
+from lff.experiments.explore.node import node as node
 from lff.experiments.explore.server import Server as Server
 from lff.experiments.explore.server import run as run

@@ -21,28 +21,30 @@ def collect(folder: Path | None) -> tuple[list[dict[str, Any]], list[str]]:
     if folder is None:
         return [], []
     if (folder / WEIGHTS).exists() or (folder / CONFIG).exists():
-        return [_run(folder.resolve().name, folder.resolve().name, None, [(folder, "as it was saved")], folder)], []
+        name = folder.resolve().name
+        return [_run(name, (name, ""), None, [(folder, "as it was saved")], folder)], []
     runs, notes = [], []
     for run in read(folder).runs:
         stops = _stops(run)
-        label = f"{run.method}, seed {run.seed}"
+        seed = f"seed {run.seed}"
         if not stops:
             continue
         try:
-            runs.append(_run(run.folder.name, label, run.config.get("grid"), stops, folder))
+            runs.append(_run(run.folder.name, (run.method, seed), run.config.get("grid"), stops, folder))
         except ValueError as unreadable:
-            notes.append(f"{label} is left out: {unreadable}")
+            notes.append(f"{run.method}, {seed} is left out: {unreadable}")
     return runs, notes
 
 
-def _run(name: str, label: str, grid: Any, stops: list[tuple[Path, str]], folder: Path) -> dict[str, Any]:
+def _run(name: str, title: tuple[str, str], grid: Any, stops: list[tuple[Path, str]], folder: Path) -> dict[str, Any]:
     encodings = [lff.Encoding.from_pretrained(path) for path, _ in stops]
     coords = encodings[0].coords
     if coords not in SHOWN:
         raise ValueError(f"the page shows positions of 2 or 4 coordinates, got {coords}")
     return {
         "id": name,
-        "label": label,
+        "title": title[0],
+        "note": title[1],
         "coords": coords,
         "grid": grid if grid and len(grid) == 2 else None,
         "stops": [

@@ -113,8 +113,18 @@
     const across = LFF.transposed(weight, units, width);
     const out = new Float64Array(n * units);
     for (let i = 0; i < n; i++) {
-      out.set(bias, i * units);
-      for (let j = 0; j < width; j++) add(out, i * units, across, j * units, units, x[i * width + j]);
+      const at = i * units;
+      out.set(bias, at);
+      let j = 0;
+      for (; j + 4 <= width; j += 4) {
+        const [a, b, c, d] = [x[i * width + j], x[i * width + j + 1], x[i * width + j + 2], x[i * width + j + 3]];
+        const from = j * units;
+        // Four at a time: each sum is then read and written a quarter as often.
+        for (let k = 0; k < units; k++) {
+          out[at + k] += a * across[from + k] + b * across[from + units + k] + c * across[from + 2 * units + k] + d * across[from + 3 * units + k];
+        }
+      }
+      for (; j < width; j++) add(out, at, across, j * units, units, x[i * width + j]);
     }
     return out;
   }

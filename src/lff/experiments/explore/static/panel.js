@@ -51,13 +51,13 @@
       const boxes = state.positions === "boxes";
       this.box = boxes ? around(cell, state) : [cell[0], cell[1], cell[0], cell[1]];
       const [top, left, bottom, right] = this.box;
-      const at = boxes ? LFF.boxPosition(this.box, size, state.normalize) : LFF.gridPositions(size, state.normalize).slice(2 * (cell[0] * size[1] + cell[1])).slice(0, 2);
       const key = boxes ? [state.view, bottom - top, right - left, ...(state.view === "resized" ? [top, left] : [])].join() : "points";
       if (!this.field || this.key !== key) {
         this.key = key;
         this.field = new LFF.Field(this.node, boxes ? allBoxes(this.box, state) : LFF.gridPositions(size, state.normalize));
       }
-      this.values = this.field.similarity(at);
+      const start = 2 * (cell[0] * state.cols + cell[1]);
+      this.values = this.field.similarity(boxes ? LFF.boxPosition(this.box, size, state.normalize) : this.field.x.subarray(start, start + 2));
     }
 
     draw(low, cell) {

@@ -54,9 +54,9 @@
       if (document.activeElement !== this.one("seed")) this.one("seed").value = state.seed;
       options(this.one("groups"), [1, 2, 4].filter((g) => coords % g === 0).map((g) => [g, g === 1 ? "1: all at once" : `${g} of ${coords / g}`]), state.groups);
       if (run) this.stops(run);
-      this.panel.figure.querySelector("h2").textContent = run ? `${run.label}` : state.from;
-      this.panel.figure.querySelector(".about").textContent = state.lost || (run ? run.stops[state.stop].label : method.seed ? `at initialisation, seed ${state.seed}` : "has nothing to learn");
-      this.panel.canvas.setAttribute("aria-label", `Similarity map of ${run ? run.label : state.from}. Arrow keys move the place looked from, with Shift by eight cells.`);
+      this.panel.figure.querySelector("h2").textContent = run ? run.title : state.from;
+      this.panel.figure.querySelector(".about").textContent = state.lost || (run ? [run.note, run.stops[state.stop].label].filter(Boolean).join(", ") : method.seed ? `at initialisation, seed ${state.seed}` : "has nothing to learn");
+      this.panel.canvas.setAttribute("aria-label", `Similarity map of ${run ? run.title : state.from}. Arrow keys move the place looked from, with Shift by eight cells.`);
       this.spectrum();
     }
 
@@ -74,7 +74,7 @@
       if (select.dataset.key !== key) {
         select.dataset.key = key;
         select.replaceChildren();
-        const runs = LFF.runs.map((run) => [`run:${run.id}`, run.label]);
+        const runs = LFF.runs.map((run) => [`run:${run.id}`, [run.title, run.note].filter(Boolean).join(", ")]);
         for (const [label, list] of [["Runs, trained", runs], ["At initialisation", LFF.methodsFor(coords).map((name) => [name, name])]]) {
           if (!list.length) continue;
           const group = Object.assign(document.createElement("optgroup"), { label });
