@@ -33,6 +33,7 @@ def launched() -> Iterator[Any]:
 def watched(browser: Any, *, own: tuple[str, ...] = ("file:", "data:"), **options: Any) -> Iterator[Any]:
     """A page that, when it is closed, has asked for nothing but what is its own and has complained of nothing."""
     page = browser.new_page(**{"viewport": {"width": 1600, "height": 1000}, **options})
+    page.set_default_timeout(120_000)  # a busy machine is slow, not wrong
     asked: list[str] = []
     wrong: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

@@ -56,7 +56,7 @@ CONTROLS = {
     "rows": (SMALL, fill("#rows", "9"), {"rows": 9, "cols": 12}, True),
     "columns": (SMALL, fill("#cols", "20"), {"rows": 12, "cols": 20}, True),
     "normalising": (SMALL, choose("#normalize", "1"), {"normalize": 1}, True),
-    "colours": (SMALL, choose("#low", "fit"), {"low": "fit"}, False),
+    "colours": ({**SMALL, "b.gamma": 64}, choose("#low", "fit"), {"low": "fit"}, False),
     "positions": (SMALL, choose("#positions", "boxes"), {"positions": "boxes", "a.from": "Sine-4D", "b.from": MLP}, True),
     "box height": (BOXES, fill("#height", "5"), {"height": 5}, True),
     "box width": (BOXES, fill("#width", "6"), {"width": 6}, True),
@@ -248,8 +248,8 @@ OVERLAPS = """() => {
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 800, 1600])
 def test_nothing_overlaps_and_colours_follow_the_system(browser: Any, exported: Path, width: int, scheme: str) -> None:
-    boxes = {"positions": "boxes", "view": "resized", "b.from": "Learnable-Fourier+MLP-1/4"}
-    for start in ({}, boxes, {"a.from": RUN, "b.from": RUN}, {"a.from": "none", "b.from": "Uniform [0, 1] & MLP"}):
+    boxes = {"positions": "boxes", "rows": 12, "cols": 12, "view": "resized", "b.from": "Learnable-Fourier+MLP-1/4"}
+    for start in ({}, boxes, {"a.from": RUN, "b.from": RUN}, {"a.from": "none", "b.from": "Uniform [0, 1] & MLP", "rows": 12}):
         with watched(browser, viewport={"width": width, "height": 900}, color_scheme=scheme) as page:
             look(page, exported, start)
             seen = page.evaluate(OVERLAPS)

@@ -79,7 +79,7 @@
       if (!known.length) return `${where} ${this.node.kind === "embed" || this.node.features?.kind === "embed" ? "A table has no entry here: it knows whole numbers inside its extent alone." : "Nothing to compare with here."}`;
       const far = Math.max(1, Math.round(Math.min(rows, cols) / 8));
       const values = cuts.map(({ name, points }) => `${fixed(LFF.valueAt(points, far))} along the ${name}`);
-      return `${where} ${far} ${far === 1 ? "cell" : "cells"} away: ${values.join(", ")}. Smallest: ${fixed(known.reduce((a, b) => Math.min(a, b)))}.`;
+      return `${where} ${far} ${far === 1 ? "cell" : "cells"} away: ${values.join(", ")}. Smallest:\u00a0${fixed(known.reduce((a, b) => Math.min(a, b)))}.`;
     }
 
     python(reference) {
