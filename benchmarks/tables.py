@@ -88,6 +88,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         "faster": "Times as fast",
         "memory": "Peak memory, GiB",
         "paper": "Steps/s in the paper, 32 TPU cores",
+    },
     "roundness": {
         "encoding": "Encoding",
         "seeds": "Seeds",

@@ -17,10 +17,9 @@ def main() -> None:
     app = tyro.extras.SubcommandApp()
     for command in (commands.Compare, commands.Train):  # their options depend on the task and the preset: see `commands.parse`
         app.command(commands.placeholder(command), name=command.__name__.lower())
-    drawn = (commands.generate, commands.detect, captions.caption)
-    for plain in (commands.report, *drawn, captions.score, captions.positions, commands.bench, commands.params):
-    for plain in (commands.report, commands.figures, commands.bench, commands.params):
-    for plain in (commands.report, commands.explore, commands.bench, commands.params):
+    seen = (commands.report, commands.figures, commands.explore)
+    of_a_run = (commands.generate, commands.detect, captions.caption, captions.score)
+    for plain in (*seen, *of_a_run, captions.positions, commands.bench, commands.params):
         app.command(plain)
     arguments = sys.argv[1:]
     try:

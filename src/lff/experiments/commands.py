@@ -196,6 +196,8 @@ def generate(
         print(f"lff: {left_out}", file=sys.stderr)
     if samples or not left_out:
         print(f"The picture is {file}")
+
+
 def figures(
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), out: Path | None = None, table: Path | None = None
 ) -> None:
@@ -255,6 +257,8 @@ def detect(
     with plainly():
         for line in detecting.detect(run, images, out, threshold, weights, detecting.find_device(device)):
             print(line)
+
+
 def explore(
     folder: Annotated[Path | None, tyro.conf.Positional] = None,
     export: Path | None = None,

@@ -8,8 +8,7 @@ from pathlib import Path
 from string import Template
 
 from lff.experiments.records import Comparison, read
-from lff.experiments.report import details, elements, figures, measures, tables
-from lff.experiments.report import details, elements, figures, links, tables
+from lff.experiments.report import details, elements, figures, links, measures, tables
 from lff.experiments.report.findings import Findings, find
 from lff.experiments.report.heatmaps import heat_maps
 from lff.experiments.report.verdict import detectable, verdict
