@@ -75,7 +75,8 @@ class RunFolder:
         if weights:
             with writing(file):
                 partial = file.with_suffix(".partial")
-                save_file({key: tensor.contiguous() for key, tensor in weights.items()}, partial, words or None)
+                whole = {key: tensor.clone(memory_format=torch.contiguous_format) for key, tensor in weights.items()}
+                save_file(whole, partial, words or None)  # tied weights are there under each of their names
                 partial.replace(file)
 
     def fail(self, about: dict[str, Any], state: dict[str, Any]) -> None:
