@@ -39,7 +39,7 @@ BLOCKS = {
     "dense_weights": Blocks(rows=32, freqs=64, units=64, stages=1),
     "dense_positions": Blocks(rows=64, freqs=32, units=64),
     "fold": Blocks(rows=16, freqs=32),
-    "add_up": Blocks(rows=32, freqs=32),
+    "add_up": Blocks(rows=256, freqs=16, warps=8),
 }
 
 #: The widest hidden layer that a program holds in registers; beyond it the hidden activations, [N, |H|], pass through memory.
@@ -61,22 +61,26 @@ def within(block: int, size: int) -> int:
     return min(block, power_of_2(size, 16))
 
 
-def rows_at_once(name: str, rows: int, programs: int, *, units: int = 16, dtype: torch.dtype = torch.bfloat16) -> int:
+def rows_at_once(
+    name: str, rows: int, programs: int, *, units: int = 16, dtype: torch.dtype = torch.bfloat16, freqs: int | None = None
+) -> int:
     """Positions in a tile of the named kernel.
 
-    Fewer where the hidden layer is wide or in float32, which fills the registers, and where half of the programs or more would
-    have no tile.
+    More where the tile has fewer frequencies than it could. Fewer where the hidden layer is wide or in float32, which fills the
+    registers, and where half of the programs or more would have no tile.
     """
-    block = min(BLOCKS[name].rows, max(16, (2048 if dtype == torch.float32 else 4096) // units))
+    tile = BLOCKS[name]
+    most = tile.rows if freqs is None else tile.rows * tile.freqs // freqs
+    block = min(most, max(16, (2048 if dtype == torch.float32 else 4096) // units))
     while block > 16 and 2 * cover(rows, block) <= programs:
         block //= 2
     return block
 
 
 def split_rows(
-    name: str, rows: int, programs: int, *, units: int = 16, dtype: torch.dtype = torch.bfloat16
+    name: str, rows: int, programs: int, *, units: int = 16, dtype: torch.dtype = torch.bfloat16, freqs: int | None = None
 ) -> tuple[int, int, int]:
     """Rows in a tile, rows in a program's share, and how many shares: each is whole tiles, and none is empty."""
-    block = rows_at_once(name, rows, programs, units=units, dtype=dtype)
+    block = rows_at_once(name, rows, programs, units=units, dtype=dtype, freqs=freqs)
     share = cover(cover(rows, block), programs) * block
     return block, share, cover(rows, share)

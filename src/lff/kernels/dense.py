@@ -82,7 +82,7 @@ def weight_parts(
     width = within(block.freqs, freqs)
     columns = cover(freqs, width)
     busy = cover(3 * programs(x.device), columns * layers)  # three to a multiprocessor, by their registers
-    rows, share, shares = split_rows("dense_weights", n, busy, units=units, dtype=grad_u.dtype)
+    rows, share, shares = split_rows("dense_weights", n, busy, units=units, dtype=grad_u.dtype, freqs=width)
     part = x.new_empty(shares, w_1_too * h * 2 * freqs + w_r_too * (m + 1) * freqs)
     with on(x):
         dense_weights[(columns, shares, layers)](

@@ -83,8 +83,8 @@ def _rows_backward(
     from lff.kernels.modulated_kernels import mlp_rows
 
     n, h, d, block, norm = x.shape[0], w_1.shape[0], w_2.shape[0], BLOCKS["mlp_rows"], weight_2 is not None
-    units = power_of_2(h, 16)
-    rows = rows_at_once("mlp_rows", n, programs(x.device), units=units, dtype=grad.dtype)
+    units, width = power_of_2(h, 16), within(block.freqs, w_r.shape[0])
+    rows = rows_at_once("mlp_rows", n, programs(x.device), units=units, dtype=grad.dtype, freqs=width)
     part = x.new_empty(cover(n, rows), 3 * h)
     p, grad_u, grad_mean = x.new_empty(n, h, dtype=grad.dtype), x.new_empty(n, h, dtype=grad.dtype), x.new_empty(n if norm else 0)
     with on(x):
@@ -92,7 +92,7 @@ def _rows_backward(
             x, w_r, w_r if bias is None else bias, w_1, b_1, w_2,
             *_or(w_r, weight_2, shift_2), w_r if seed is None else seed, grad, p, grad_u, grad_mean, part, n,
             **sizes(x, w_r, bias, h, norm), D=d, EPS=eps, DROPOUT=dropout,
-            ROWS=rows, BLOCK=within(block.freqs, w_r.shape[0]), UNITS=units, DEPTH=_depth(block.depth, d, units, grad.dtype),
+            ROWS=rows, BLOCK=width, UNITS=units, DEPTH=_depth(block.depth, d, units, grad.dtype),
             **block.options(rows),
         )  # fmt: skip
     return p, grad_u, grad_mean, part
@@ -161,11 +161,14 @@ def _affine_size(w_1: Tensor, norm: bool) -> int:
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     x, w_r, bias, w_1, b_1, w_2, b_2, *norms, seed, ctx.eps, ctx.dropout, _ = inputs
     ctx.mark_non_differentiable(*output[1:])
+    ctx.set_materialize_grads(False)  # zeros for what has no gradient would be three launches
     ctx.dtypes = b_1.dtype, w_2.dtype, b_2.dtype
     ctx.save_for_backward(x, w_r, bias, w_1, *norms, seed, *output[1:])
 
 
-def _backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+    if grad is None:
+        return (None,) * len(ctx.needs_input_grad)
     _, w_r, bias, w_1, *norms, _, w, _, second = ctx.saved_tensors
     need_x = ctx.needs_input_grad[0]
     grad_x, grads, grads_norm = mlp_backward(grad, *ctx.saved_tensors, ctx.eps, ctx.dropout, need_x)
