@@ -150,6 +150,7 @@ def mini() -> CaptioningConfig:
         betas=(0.9, 0.997),
         eps=1e-9,
         precision="bf16",
+        compile="layers",
         vocabulary=6000,
         evaluate_every=300,
         checkpoint_every=600,
