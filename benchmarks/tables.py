@@ -40,15 +40,6 @@ _RESIZE = {
 COLUMNS: dict[str, dict[str, str]] = {
     "precision-cpu": _PRECISION,
     "precision-cuda": _PRECISION,
-    "speed-cpu": {
-        "case": "Case",
-        "lff_ms": "lff, ms",
-        "peer_ms": "Peer, ms",
-        "ratio": "lff / peer",
-        "ratio_interval": "95% interval",
-        "noise": "Peer / peer",
-        "noise_interval": "95% interval",
-    },
     "initial-scale": {
         "extent": "Extent / gamma",
         "algorithm_1": "Algorithm 1",
@@ -121,8 +112,11 @@ SELECTED: dict[str, tuple[str, list[str]]] = {
 #: Records of `lff bench`: their tables come with a picture beside the page, docs/NAME.png.
 BENCHES = ("bench-cpu", "bench-cuda")
 
+#: Their rows that have a bar, without those of eager mode that a CUDA graph repeats: the record that they are of.
+BENCHES_BRIEF = {"bench-cpu-brief": "bench-cpu", "bench-cuda-brief": "bench-cuda"}
+
 #: Comparisons of `lff compare` in results/, whose report's tables the docs show.
-COMPARISONS = ("classification-demo", "classification-explore", "classification-mini", "generation-mini")
+COMPARISONS = ("classification-demo", "classification-explore", "classification-impl", "classification-mini", "generation-mini")
 
 #: Their methods against another than the host's default: the comparison and that method.
 AGAINST = {
@@ -154,15 +148,27 @@ def markdown(name: str, record: dict[str, Any]) -> str:
 
         picture = f"![The ratios below, each with its bar]({name}.png)"
         return f"{picture}\n\n{table(record['rows'])}\n\n{_small_print(record['environment'])}"
+    if name in BENCHES_BRIEF:
+        return f"{_brief(record['rows'])}\n\n{_small_print(record['environment'])}"
     columns = COLUMNS[SELECTED[name][0] if name in SELECTED else name]
     lines = [list(columns.values()), ["---"] * len(columns), *([_cell(row[key]) for key in columns] for row in record["rows"])]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{table}\n\n{_small_print(record['environment'])}"
 
 
+def _brief(rows: list[dict[str, Any]]) -> str:
+    """What was measured against a bar: a row each, of small cases on a GPU as CUDA graphs."""
+    from lff.experiments.bench.record import table
+
+    kept = [row for row in rows if row["bar"] is not None]
+    graphs = {row["what"].removesuffix(", CUDA graph") for row in kept if row["what"].endswith(", CUDA graph")}
+    lines = table([row for row in kept if row["what"].removesuffix(", eager") not in graphs])
+    return _columns(lines, ("What", "Of", "Against", "Ratio", "Bar", "Verdict"))
+
+
 def _columns(table: str, wanted: tuple[str, ...]) -> str:
     """Some columns of a Markdown table, by how their headings begin; what comes below the table is left out."""
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines() if line.startswith("|")]
+    lines = [[c.strip() for c in re.split(r"(?<!\\)\|", line.strip("|"))] for line in table.splitlines() if line.startswith("|")]
     kept = [i for i, heading in enumerate(lines[0]) if heading.startswith(wanted)]
     return "\n".join(f"| {' | '.join(line[i] for i in kept)} |" for line in lines)
 
@@ -178,7 +184,7 @@ def _cell(value: object) -> str:
 
 def _small_print(environment: dict[str, Any]) -> str:
     versions = ", ".join(f"{package} {version}" for package, version in environment["versions"].items())
-    commit = environment["commit"] or "unknown"
+    commit = environment["commit"][:13] or "unknown"  # 12 digits, and a "+" where the code had been changed
     return f"<sub>{environment['device']}; {versions}; commit {commit}; `{environment['command']}`</sub>"
 
 
@@ -196,7 +202,7 @@ def problems(root: Path = ROOT) -> list[str]:
     found = [f"docs/{name}.png: shows another record; run python benchmarks/tables.py" for name in _undrawn(root, records)]
     for page in _pages(root):
         text, file = page.read_text(encoding="utf-8"), page.relative_to(root)
-        for name in (*COLUMNS, *SELECTED, *BENCHES, *COMPARISONS, *AGAINST, *BRIEF):
+        for name in (*COLUMNS, *SELECTED, *BENCHES, *BENCHES_BRIEF, *COMPARISONS, *AGAINST, *BRIEF):
             begins, ends = text.count(f"<!-- begin: {name} -->"), text.count(f"<!-- end: {name} -->")
             if begins != ends:
                 found.append(f"{file}: {begins} begin and {ends} end markers of {name}")
@@ -234,6 +240,7 @@ def _records(root: Path) -> dict[str, dict[str, Any]]:
     there = {name: (root / "results" / source, method) for name, (source, method) in AGAINST.items() if source in records}
     records |= {name: _comparison(folder, method) for name, (folder, method) in there.items()}
     records |= {name: records[source] for name, (source, _) in BRIEF.items() if source in records}
+    records |= {name: records[source] for name, source in BENCHES_BRIEF.items() if source in records}
     for name, (source, rows) in SELECTED.items():
         if source in records:
             first = next(iter(COLUMNS[source]))
