@@ -116,6 +116,15 @@ class DecoderLayer(nn.Module):
         return z
 
 
+class Stack(nn.ModuleList):
+    """Layers one after the other, as one thing that can be compiled: a step of this small model is bound by its launches."""
+
+    def forward(self, x: Float[Tensor, "b n d"], *others: Tensor) -> Float[Tensor, "b n d"]:
+        for layer in self:
+            x = layer(x, *others)
+        return x
+
+
 class PixelEncoder(nn.Module):
     """A small residual network: a grey picture of 64 x 64 becomes 256 numbers.
 

@@ -15,7 +15,7 @@ import lff
 from lff.experiments.methods import Row
 from lff.experiments.problems import Problem
 from lff.experiments.tasks.captioning.config import CaptioningConfig
-from lff.experiments.tasks.captioning.layers import DecoderLayer, EncoderLayer, PixelEncoder, dense, normal
+from lff.experiments.tasks.captioning.layers import DecoderLayer, EncoderLayer, PixelEncoder, Stack, dense, normal
 from lff.experiments.tasks.captioning.screens import GRID
 from lff.experiments.tasks.captioning.tensors import TABLE, Batch
 from lff.experiments.tasks.captioning.words import START
@@ -77,10 +77,10 @@ class Captioner(nn.Module):
         parts = 3 + config.resource + config.clickable + config.dom
         self.join = dense(parts * width, width)
         self.dropout = nn.Dropout(config.dropout)
-        self.encoder = nn.ModuleList(EncoderLayer(*sizes) for _ in range(config.layers))
+        self.encoder = Stack(EncoderLayer(*sizes) for _ in range(config.layers))
         self.encoded = nn.LayerNorm(width, eps=1e-6)
         self.combine = dense((PIXELS if config.pixels else 0) + width, width)
-        self.decoder = nn.ModuleList(DecoderLayer(*sizes) for _ in range(config.layers))
+        self.decoder = Stack(DecoderLayer(*sizes) for _ in range(config.layers))
         self.decoded = nn.LayerNorm(width, eps=1e-6)
         self.order = lff.Sine(1, width)  # of the words in a caption: no method changes it
         self.say = dense(width, words)
@@ -109,8 +109,7 @@ class Captioner(nn.Module):
         hold = batch.there[..., None]
         x = self.dropout(torch.tanh(self.join(torch.cat([part.to(parts[0].dtype) for part in parts], -1))) * hold)
         mask = rearrange(batch.there, "b n -> b 1 1 n")
-        for layer in self.encoder:
-            x = layer(x, mask)
+        x = self.encoder(x, mask)
         context = rearrange(self.encoded(x), "b n d -> (b n) d")[batch.at]
         if self.pixels is not None:
             if batch.pixels is None:
@@ -125,8 +124,7 @@ class Captioner(nn.Module):
         """Logits of the word after each of those that are there, or after the last one alone."""
         places = lff.grid(before.shape[1], device=before.device)
         x = self.dropout(self.words(before) + self.order(places))
-        for layer in self.decoder:
-            x = layer(x, rearrange(memory, "k d -> k 1 d"))
+        x = self.decoder(x, rearrange(memory, "k d -> k 1 d"))
         y: Tensor = self.say(self.decoded(x[:, -1:] if last else x))
         return y
 

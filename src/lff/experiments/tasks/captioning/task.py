@@ -123,7 +123,7 @@ class Captioning(Task[CaptioningConfig]):
 
     def layers(self, model: nn.Module) -> list[nn.Module]:
         assert isinstance(model, models.Captioner)
-        return [*model.encoder, *model.decoder]
+        return [model.encoder, model.decoder]
 
     def encoding(self, model: nn.Module) -> Encoding:
         assert isinstance(model, models.Captioner)
