@@ -63,6 +63,7 @@ CONTROLS = {
     "compared with": (BOXES, choose("#view", "resized"), {"view": "resized"}, True),
     "run": (SMALL, choose("#settings-b .from", RUN), {"b.from": RUN, "b.stop": 2, "rows": 5, "cols": 6}, True),
     "run of boxes": (SMALL, choose("#settings-b .from", "run:boxes--seed-0"), {"positions": "boxes", "b.stop": 0}, True),
+    "training by keys": ({"b.from": RUN}, lambda page: page.locator("#settings-b .stop").press("ArrowLeft"), {"b.stop": 1}, True),
     "training": ({"b.from": RUN}, fill("#settings-b .stop", "0"), {"b.stop": 0}, True),
     "frequency": (SMALL, fill("#settings-b [aria-label='Frequency, column']", "0.5"), {}, True),
 }
@@ -126,6 +127,20 @@ def test_both_maps_follow_the_pointer_and_stay_where_it_clicks(page: Any, export
     assert values(page, "a")[11 * 12] == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.parametrize(("rows", "cols"), [(64, 16), (12, 48), (64, 64)])
+@pytest.mark.parametrize("viewport", [(1600, 600), (360, 740), (800, 1200)])
+def test_cells_are_square_and_the_pointer_finds_them(
+    browser: Any, exported: Path, rows: int, cols: int, viewport: tuple[int, int]
+) -> None:
+    with watched(browser, viewport=dict(zip(("width", "height"), viewport, strict=True))) as page:
+        look(page, exported, {"rows": rows, "cols": cols, "b.features": 32})
+        page.locator("#map-b .map").scroll_into_view_if_needed()
+        box = page.locator("#map-b .map").bounding_box()
+        assert box["width"] / cols == pytest.approx(box["height"] / rows, rel=0.01)  # or a ball would not look like one
+        page.mouse.click(*centre(page, "#map-b .map", (3 + 0.5) / cols, (rows - 2 + 0.5) / rows))
+        assert state(page)["at"] == f"{rows - 2},3"
+
+
 def test_arrow_keys_move_the_place_looked_from(page: Any, exported: Path) -> None:
     look(page, exported, {**SMALL, "at": "2,2"})
     page.locator("#map-a .map").focus()
@@ -135,6 +150,10 @@ def test_arrow_keys_move_the_place_looked_from(page: Any, exported: Path) -> Non
         ("Shift+ArrowDown", "11,3"),
         ("Home", "11,0"),
         ("ArrowLeft", "11,0"),
+        ("PageUp", "0,0"),
+        ("End", "0,11"),
+        ("PageDown", "11,11"),
+        ("Home", "11,0"),
     ):
         page.keyboard.press(key)
         assert state(page)["at"] == cell
@@ -149,11 +168,17 @@ def test_a_finger_moves_the_place_and_a_frequency(browser: Any, exported: Path) 
         settled(page)
         assert state(page)["at"] == "0,0"
         assert page.locator("#map-a .map").evaluate("e => getComputedStyle(e).touchAction") == "none"
+        wire = page.context.new_cdp_session(page)
+        for kind, places in (("touchStart", [(0.04, 0.04)]), ("touchMove", [(0.5, 0.96)])):  # and follows while it is down
+            fingers = [dict(zip("xy", centre(page, "#map-b .map", *place), strict=True)) for place in places]
+            wire.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": fingers})
+        settled(page)
+        assert state(page)["at"] == "11,6"
+        wire.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
         plot = page.locator("#settings-b .frequencies")
         plot.scroll_into_view_if_needed()
         box = plot.bounding_box()
         x, y = page.evaluate("LFF.page.panels.b.settings.points.place(0)")
-        wire = page.context.new_cdp_session(page)
         for kind, points in (("touchStart", [(x, y)]), ("touchMove", [(x + 30, y)]), ("touchEnd", [])):
             places = [{"x": box["x"] + px, "y": box["y"] + py} for px, py in points]
             wire.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": places})
@@ -187,6 +212,32 @@ def test_dragged_frequencies_move_the_map_and_can_be_put_back(page: Any, exporte
     page.get_by_role("button", name="Put back").click()
     settled(page)
     assert values(page, "b") == before
+
+
+def test_both_corners_of_a_boxs_frequencies_can_be_seen_and_dragged(page: Any, exported: Path) -> None:
+    look(page, exported, {**BOXES, "b.from": "Learnable-Fourier+MLP-1/4", "b.features": 16})
+    plot = page.locator("#settings-b .frequencies")
+    before, picture = values(page, "b"), plot.screenshot()
+    page.locator("#settings-b .pair-choice").select_option("bottom, right")
+    settled(page)
+    assert plot.screenshot() != picture
+    assert values(page, "b") == before
+    page.get_by_label("Number of the frequency").last.fill("3")
+    numbers = [float(page.get_by_label(f"Frequency, {side}").last.input_value()) for side in ("top", "left", "bottom", "right")]
+    box = plot.bounding_box()
+    x, y = page.evaluate("LFF.page.panels.b.settings.points.place(2)")
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + x + 15, box["y"] + y + 10)
+    page.mouse.up()
+    settled(page)
+    number, _, moved = state(page)["b"]["w"].partition(":")
+    w = [float(v) for v in moved.split(",")]
+    assert number == "2"
+    assert w[:2] == pytest.approx(numbers[:2], rel=1e-2)
+    assert w[2] > numbers[2]
+    assert w[3] > numbers[3]
+    assert values(page, "b") != before
 
 
 def test_constant_frequencies_are_shown_and_stay(page: Any, exported: Path) -> None:

@@ -46,7 +46,7 @@
     resize(size) {
       this.size = size;
       [this.small.height, this.small.width] = size;
-      this.canvas.style.aspectRatio = `${size[1]} / ${size[0]}`;
+      this.canvas.style.setProperty("--aspect", size[1] / size[0]);
     }
 
     // values: one a cell; box: [top, left, bottom, right] around what is looked from, in cells.

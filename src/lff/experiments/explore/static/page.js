@@ -86,7 +86,8 @@
       for (const side of sides) panels[side].place(cell);
       const low = state.low === "fit" ? this.lowest() : 0;
       byId("lowest").textContent = low.toFixed(1).replace("-", "−").replace(".0", "");
-      for (const side of sides) panels[side].draw(low, cell);
+      const floor = Math.min(low, Math.floor(4 * this.lowest()) / 4); // what has no colour has a place in the cuts
+      for (const side of sides) panels[side].draw(low, floor, cell);
       this.drawn += 1;
       clearTimeout(this.settling);
       this.settling = setTimeout(() => this.settle(), 300);

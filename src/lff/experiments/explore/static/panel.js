@@ -60,14 +60,14 @@
       this.values = this.field.similarity(boxes ? LFF.boxPosition(this.box, size, state.normalize) : this.field.x.subarray(start, start + 2));
     }
 
-    draw(low, cell) {
+    draw(low, floor, cell) {
       const { state } = this.page;
       const size = [state.rows, state.cols];
       if (String(this.map.size) !== String(size)) this.map.resize(size);
       this.map.draw(this.values, low, this.box, state.positions === "points");
       const centre = state.positions === "boxes" && state.view === "resized" ? [this.box[2], this.box[3]] : cell;
       const cuts = LFF.cuts(this.values, size, centre);
-      LFF.drawProfile(this.figure.querySelector(".profile"), cuts, low);
+      LFF.drawProfile(this.figure.querySelector(".profile"), cuts, floor);
       this.summary = this.describe(cuts, cell);
       this.figure.querySelector(".summary").textContent = this.summary;
     }

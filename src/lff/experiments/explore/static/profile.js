@@ -32,19 +32,20 @@
     return NaN;
   };
 
-  LFF.drawProfile = (canvas, cuts, low) => {
+  LFF.drawProfile = (canvas, cuts, floor) => {
     const { context, width, height } = LFF.fitted(canvas);
     const edge = { left: 30, right: 6, top: 6, bottom: 18 };
     const reach = Math.max(...cuts.flatMap(({ points }) => points.map(([d]) => Math.abs(d))), 1);
     const x = (d) => edge.left + ((d + reach) / (2 * reach)) * (width - edge.left - edge.right);
-    const y = (v) => edge.top + ((1 - v) / (1 - low)) * (height - edge.top - edge.bottom);
+    const y = (v) => edge.top + ((1 - v) / (1 - floor)) * (height - edge.top - edge.bottom);
     context.font = `11px ${LFF.colour("--sans")}`;
     context.fillStyle = LFF.colour("--soft");
     context.strokeStyle = LFF.colour("--rule");
     context.textBaseline = "middle";
     context.textAlign = "right";
-    for (const v of [1, (1 + low) / 2, low]) {
-      context.fillText(v.toFixed(1).replace("-", "−"), edge.left - 6, y(v));
+    const levels = new Set([1, 0.5, 0, -0.5, -1, Math.max(floor, 0)].filter((v) => v >= floor));
+    for (const v of levels) {
+      context.fillText(v.toFixed(2).replace(/0$/, "").replace("-", "−"), edge.left - 6, y(v));
       line(context, [[edge.left, y(v)], [width - edge.right, y(v)]]);
     }
     context.textBaseline = "alphabetic";

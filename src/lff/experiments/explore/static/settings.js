@@ -44,6 +44,7 @@
       this.choices(coords);
       const visible = { training: run && run.stops.length > 1, "gamma-field": method.gamma === true, "features-field": !run && method.features !== false, "groups-field": method.groups === "any", "seed-field": method.seed };
       for (const [name, shown] of Object.entries(visible)) this.one(name).hidden = !shown;
+      this.one("two").hidden = !visible["groups-field"] && !visible["seed-field"];
       this.one("gamma").value = Math.round(4 * Math.log2(state.gamma));
       this.one("gamma-text").textContent = state.gamma;
       this.one("gamma").setAttribute("aria-valuetext", `${state.gamma}`);
@@ -113,7 +114,7 @@
       [...box.querySelectorAll("input")].forEach((field, i) => {
         field.disabled = i > 0 && !free;
         Object.assign(field, i ? { step: "any" } : { min: 1, max: count, step: 1 });
-        if (document.activeElement !== field) field.value = i ? Number(w[picked * coords + i - 1].toPrecision(4)) : picked + 1;
+        if (document.activeElement !== field) field.value = i ? short(w[picked * coords + i - 1]) : picked + 1;
       });
     }
 
@@ -130,6 +131,9 @@
       this.panel.page.changed(this.panel.side, "put");
     }
   }
+
+  // Four digits, and no more letters than a narrow field has room for.
+  const short = (v) => (v !== 0 && Math.abs(v) < 0.001 ? v.toExponential(2) : String(Number(v.toPrecision(4))));
 
   function input(name, set) {
     const label = Object.assign(document.createElement("label"), { className: "field" });
