@@ -17,7 +17,7 @@ from lff.experiments.methods import parse
 from lff.experiments.problems import Problem
 from lff.experiments.task import World
 from lff.experiments.tasks.detection import detect, evaluation
-from lff.experiments.tasks.detection.config import DetectionConfig, mini, mini_unseen, paper, paper_unseen, tiny
+from lff.experiments.tasks.detection.config import DetectionConfig, mini, mini_start, mini_unseen, paper, paper_unseen, tiny
 from lff.experiments.tasks.detection.task import Detection, detections
 from lff.experiments.training import run_config, train
 
@@ -30,6 +30,17 @@ def trained(config: DetectionConfig, folder: Path, method: str = METHOD) -> dict
     train(engine, RunFolder(folder, run_config(task, "detection", parse(method), 0)), Display("", silent=True))
     found: dict[str, Any] = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
     return found
+
+
+def test_every_row_of_the_papers_three_tables_has_its_numbers() -> None:
+    measures = {measure.key for measure in Detection.measures}
+    for preset in (mini(), mini_unseen(), mini_start()):
+        paper = Detection.published(preset)
+        assert set(preset.methods) <= set(paper)
+        assert all(set(numbers) == measures for numbers in paper.values())
+    gained = {name: Detection.published(preset)["Learnable-Fourier+MLP"]["ap"] for name, preset in
+              (("normalised", mini()), ("unseen", mini_unseen()))}  # fmt: skip
+    assert gained == {"normalised": pytest.approx(0.402), "unseen": pytest.approx(0.395)}
 
 
 def test_a_few_scenes_are_learned_by_heart() -> None:

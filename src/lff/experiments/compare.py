@@ -71,8 +71,8 @@ class Comparison:
             "panels": self.kind.panels,
             "config": self.config.shared(),
         }
-        if self.kind.paper:
-            about["paper"] = {method: dict(values) for method, values in self.kind.paper.items()}
+        if paper := self.kind.published(self.config):
+            about["paper"] = {method: dict(values) for method, values in paper.items()}
         file = self.out / "compare.json"
         if file.exists():
             with reading(file):

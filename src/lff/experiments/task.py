@@ -54,8 +54,6 @@ class Task(ABC, Generic[C]):
     presets: ClassVar[Mapping[str, Callable[[], Any]]]
     #: Methods whose curves the report draws together, by the title of each figure; without any, all in one.
     panels: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    #: Published numbers to show beside the runs': of a method, its measures.
-    paper: ClassVar[Mapping[str, Mapping[str, float]]] = {}
 
     def __init__(self, config: C, data: Path | None) -> None:
         self.config, self.data = config, data
@@ -84,6 +82,11 @@ class Task(ABC, Generic[C]):
     def final(self, model: nn.Module, world: World) -> dict[str, Any]:
         """The evaluation at the end, which may be a longer one."""
         return dict(self.evaluate(model, world))
+
+    @classmethod
+    def published(cls, config: C) -> Mapping[str, Mapping[str, float]]:
+        """Numbers to show beside the runs': of a method, its measures."""
+        return {}
 
     @classmethod
     def notes(cls, config: C, data: Path | None) -> list[str]:

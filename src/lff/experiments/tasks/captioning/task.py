@@ -49,7 +49,6 @@ class Captioning(Task[CaptioningConfig]):
         "mini": presets.mini,
         "paper": presets.paper,
     }
-    paper: ClassVar[Mapping[str, Mapping[str, float]]] = TABLE
 
     def __init__(self, config: CaptioningConfig, data: Path | None) -> None:
         super().__init__(config, data)
@@ -64,6 +63,10 @@ class Captioning(Task[CaptioningConfig]):
         self.references = [
             [" ".join(words) for words in screen.elements[number].captions] for screen in self.judged for number in screen.targets
         ]
+
+    @classmethod
+    def published(cls, config: CaptioningConfig) -> Mapping[str, Mapping[str, float]]:
+        return TABLE
 
     @classmethod
     def notes(cls, config: CaptioningConfig, data: Path | None) -> list[str]:

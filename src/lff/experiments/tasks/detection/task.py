@@ -20,6 +20,7 @@ from lff.experiments.tasks.detection.boxes import corners
 from lff.experiments.tasks.detection.config import DetectionConfig
 from lff.experiments.tasks.detection.kept import Kept
 from lff.experiments.tasks.detection.loss import loss
+from lff.experiments.tasks.detection.paper import published
 from lff.experiments.tasks.detection.pictures import Streamed, splits
 
 EVALUATED = 64  # pictures at a time
@@ -55,6 +56,10 @@ class Detection(Task[DetectionConfig]):
             raise Problem(f"--frozen wants a backbone that has learned: give --weights for {config.backbone}")
         self.weights = backbones.digest(file)
         self.train, self.test = splits(config, data)
+
+    @classmethod
+    def published(cls, config: DetectionConfig) -> dict[str, dict[str, float]]:
+        return published(config)
 
     @property
     def samples(self) -> int:
