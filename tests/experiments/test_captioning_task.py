@@ -48,6 +48,26 @@ def test_every_row_trains_and_only_its_encoding_differs(task: Captioning, method
     assert task.encoding_parameters(engine.module) == sum(p.numel() for n, p in before.items() if n.startswith("position"))
 
 
+def test_batches_of_even_shapes_have_the_same_loss_and_gradients(task: Captioning) -> None:
+    torch.manual_seed(0)
+    model = task.model(parse("Learnable-Fourier+MLP-2/2")).eval()
+    losses, grads, shapes = [], [], []
+    for first in (0, 8):
+        screens = torch.arange(first, first + 4)
+        for even in (False, True):
+            batch = task.train.batch(screens, torch.device("cpu"), keys(0, 0, 4), even=even)
+            loss = task.loss(model, batch)
+            losses.append(loss.item())
+            grads.append(torch.autograd.grad(loss, list(model.parameters())))
+            shapes.append((batch.types.shape, batch.captions.shape))
+    assert shapes[1] == shapes[3]
+    assert shapes[0] != shapes[2] != shapes[3]
+    for plain in (0, 2):
+        assert losses[plain + 1] == pytest.approx(losses[plain], rel=1e-5)
+        for ours, theirs in zip(grads[plain + 1], grads[plain], strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
 def test_all_rows_of_the_papers_tables_are_there() -> None:
     published = Captioning.published(paper())
     assert set(PAPER) - set(published) == {"Learnable-Fourier+MLP-2/2(kl=1.0)"}

@@ -88,7 +88,7 @@ class Captioning(Task[CaptioningConfig]):
         return models.build(self.config, row, len(self.vocabulary), given)
 
     def batch(self, request: Request, device: torch.device) -> Batch:
-        return self.train.batch(request.indices, device, request.keys)
+        return self.train.batch(request.indices, device, request.keys, even=self.config.compile == "graphs")
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         logits = model(batch, shifted(batch.captions))

@@ -3,12 +3,14 @@
 Shapes: b screens of a batch, n elements of its largest, t words of a text, k widgets of all its screens, l words of a caption.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
+from torch.nn import functional
 
 from lff.experiments.tasks.captioning.screens import Screen
 from lff.experiments.tasks.captioning.words import Vocabulary
@@ -81,15 +83,19 @@ class Screens:
     def __len__(self) -> int:
         return len(self.elements)
 
-    def batch(self, screens: Int[Tensor, " b"], device: torch.device, keys: Int[Tensor, " b"] | None = None) -> Batch:
+    def batch(
+        self, screens: Int[Tensor, " b"], device: torch.device, keys: Int[Tensor, " b"] | None = None, *, even: bool = False
+    ) -> Batch:
         """Some screens with all their widgets; of several captions of a widget, that which its screen's key decides.
 
-        Everything that needs the sizes is computed here on the host, so that nothing waits for the device.
+        Everything that needs the sizes is computed here on the host, so that nothing waits for the device. With `even`, nearly
+        all batches of so many screens have the same shapes, which a CUDA graph wants: they are filled up with places where
+        nothing is, and with widgets of which nothing is to be said.
         """
         if next(iter(self._flat.values())).device != device:
             self._flat = {name: tensor.to(device) for name, tensor in self._flat.items()}
         sizes, counts = self.elements[screens], self.widgets[screens]
-        n = int(sizes.max())
+        n = int((self.elements if even else sizes).max())
         places = torch.arange(n)
         there = places < sizes[:, None]
         index = torch.where(there, self._first_element[screens][:, None] + places, 0)
@@ -98,7 +104,11 @@ class Screens:
         widget = self._first_widget[screens][row] + within
         at = row * n + self._place[widget]
         chance = torch.zeros_like(widget) if keys is None else (keys[row] % 2**31 + 7919 * within)
-        index, there, at, widget, chance = (_moved(each, device) for each in (index, there, at, widget, chance))
+        said = torch.ones_like(widget)
+        if even:
+            more = -len(row) % self._room(len(screens))
+            at, widget, chance, said = (functional.pad(each, (0, more)) for each in (at, widget, chance, said))
+        index, there, at, widget, chance, said = (_moved(each, device) for each in (index, there, at, widget, chance, said))
         flat = self._flat
         types, boxes, text, resource, clickable, dom = (
             flat[name][index] for name in ("types", "boxes", "text", "resource", "clickable", "dom")
@@ -114,8 +124,13 @@ class Screens:
             there=there,
             at=at,
             pixels=flat["pixels"][widget] if "pixels" in flat else None,
-            captions=flat["captions"][widget, chance % flat["counts"][widget]].long(),
+            captions=flat["captions"][widget, chance % flat["counts"][widget]].long() * said[:, None],
         )
+
+    def _room(self, screens: int) -> int:
+        """Widgets that so many screens hardly ever have more of: five standard deviations above the mean, in sixty-fours."""
+        counts = self.widgets.double()
+        return 64 * math.ceil(float(screens * counts.mean() + 5 * math.sqrt(screens) * counts.std(correction=0)) / 64)
 
 
 def _moved(tensor: Tensor, device: torch.device) -> Tensor:
