@@ -25,6 +25,7 @@ from lff.experiments.tasks.captioning.source import Source, read
 from lff.experiments.tasks.captioning.tensors import Batch, Screens
 from lff.experiments.tasks.captioning.words import PADDING, START, Vocabulary, glove
 
+FEATURES = ("Sine-4D", "Fixed-Fourier", "Learnable-Fourier")  # that may stand in front of the MLP
 EVALUATED = 64  # screens at a time
 SEARCHED = 512  # widgets at a time
 
@@ -48,6 +49,12 @@ class Captioning(Task[CaptioningConfig]):
         "demo": presets.demo,
         "mini": presets.mini,
         "paper": presets.paper,
+    }
+    panels: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "Baselines": ("Embed-4D", "none", "MLP", "MLP(normalize=False)", "Sine-4D", "Learnable-Fourier+MLP-4/1"),
+        "Groups of coordinates": tuple(f"{name}+MLP-{groups}" for name in FEATURES for groups in ("1/4", "2/2", "4/1")),
+        "Components": ("Learnable-Fourier-2/2", "Fixed-Fourier+MLP-2/2", "Learnable-Fourier+MLP-2/2"),
+        "The KL loss": ("Learnable-Fourier+MLP-2/2", "Learnable-Fourier+MLP-2/2(kl=1.0)"),
     }
 
     def __init__(self, config: CaptioningConfig, data: Path | None) -> None:
