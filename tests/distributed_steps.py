@@ -96,8 +96,28 @@ def mixed() -> None:
     out.sum().backward()
 
 
+def boxes() -> None:
+    """DETR's loss: images with seven objects here and one there count every object alike, as in one process."""
+    from lff.experiments.tasks.detection.batch import padded
+    from lff.experiments.tasks.detection.loss import loss
+
+    rank, counts = distributed.get_rank(), (7, 1)
+    corners = [torch.rand(n, 2, 2).sort(dim=1).values.reshape(n, 4) for n in counts]
+    labels = [torch.randint(3, (n,)) for n in counts]
+    logits, found = torch.randn(2, 2, 9, 4), torch.rand(2, 2, 9, 4) * 0.5 + 0.2
+    mine = found[:, rank : rank + 1].requires_grad_()
+    loss(logits[:, rank : rank + 1], mine, padded(corners[rank : rank + 1], labels[rank : rank + 1])).backward()
+    gradients = [torch.empty_like(mine) for _ in range(2)]
+    distributed.all_gather(gradients, mine.grad)
+    distributed.destroy_process_group()  # from here on alone
+    both = found.detach().clone().requires_grad_()
+    loss(logits, both, padded(corners, labels)).backward()
+    torch.testing.assert_close(torch.cat(gradients, 1) / 2, both.grad)  # the mean over processes, as DDP takes it
+
+
 if __name__ == "__main__":
     distributed.init_process_group("gloo")
     torch.manual_seed(0)
-    {"ddp": ddp, "swapped": swapped, "fsdp": fsdp, "mixed": mixed}[sys.argv[1]]()
-    distributed.destroy_process_group()
+    {"ddp": ddp, "swapped": swapped, "fsdp": fsdp, "mixed": mixed, "boxes": boxes}[sys.argv[1]]()
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
