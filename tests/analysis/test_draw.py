@@ -57,7 +57,12 @@ def test_positions_are_counted_by_coordinate() -> None:
     boxes = torch.randint(100, (50, 4))
     panels = draw.positions(boxes).axes
     assert [panel.get_xlabel() for panel in panels] == ["top", "left", "bottom", "right"]
-    assert [sum(bar.get_height() for bar in panel.patches) for panel in panels] == [50] * 4
+    low = int(boxes.min())
+    for panel, values in zip(panels, boxes.T, strict=True):  # a bar for every number, those that do not occur among them
+        assert [bar.get_height() for bar in panel.patches] == torch.bincount(
+            values - low, minlength=int(boxes.max()) - low + 1
+        ).tolist()
+    assert [sum(bar.get_height() for bar in panel.patches) for panel in draw.positions(torch.rand(50, 4)).axes] == [50] * 4
 
 
 def test_a_table_is_shown_as_a_matrix() -> None:

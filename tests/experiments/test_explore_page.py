@@ -230,7 +230,8 @@ def test_reports_link_every_run_that_has_kept_its_encoding(
             found = state(page)
             assert (found["rows"], found["cols"], found["a"]["stop"], found["b"]["stop"]) == (16, 16, 0, 1)
             assert found["a"]["from"] == found["b"]["from"] == f"run:{run}"
-            cell = torch.tensor([page.evaluate("LFF.page.cell()")]).float()
-            expected = similarity(lff.Encoding.from_pretrained(file), lff.grid((16, 16)), cell).flatten()
+            row, col = page.evaluate("LFF.page.cell()")
+            grid = lff.grid((16, 16), normalize=method == "MLP")  # as that task asks it
+            expected = similarity(lff.Encoding.from_pretrained(file), grid, grid[row, col][None]).flatten()
             got = torch.tensor(values(page, "b"), dtype=torch.float32)
             torch.testing.assert_close(got, expected, atol=1e-5, rtol=0.0)

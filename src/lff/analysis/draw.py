@@ -181,10 +181,13 @@ def hull(found: Hull, *, known: str = "hull of the training positions", asked: s
 
 @matplotlib.rc_context(STYLE)
 def positions(boxes: Num[Tensor, "n 4"]) -> Picture:
-    """How often each value of a box's coordinates occurs: the paper's Figure 4."""
+    """How often each value of a box's coordinates occurs: the paper's Figure 4. A bar for every whole number, or a hundred."""
+    whole = bool((boxes == boxes.round()).all())
+    # Bars of another width would be empty, or hold two values, here and there.
+    edges = np.arange(float(boxes.min()) - 0.5, float(boxes.max()) + 1) if whole else 100
     figure = Picture(figsize=(9.6, 2.3), layout="constrained")
     for axes, name, values in zip(figure.subplots(1, 4, sharey=True), ("top", "left", "bottom", "right"), boxes.T, strict=True):
-        axes.hist(values.numpy(), bins=100, color=COLOURS[0])
+        axes.hist(values.numpy(), bins=edges, color=COLOURS[0])
         axes.set_yscale("log")
         axes.set_xlabel(name)
         axes.spines[["top", "right"]].set_visible(False)

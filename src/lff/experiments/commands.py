@@ -199,7 +199,10 @@ def generate(
 
 
 def figures(
-    folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = (), out: Path | None = None, table: Path | None = None
+    folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = (),
+    out: Path | None = None,
+    table: Path | None = None,
+    screens: Path | None = None,
 ) -> None:
     """Makes the figures of the paper again that the runs of comparisons allow, by its numbers, and lists what the others need.
 
@@ -207,11 +210,13 @@ def figures(
         folders: each the --out of `lff compare`; without any, the figures that need no runs.
         out: folder for the pictures; by default `figures` in the first folder, or here.
         table: a model's safetensors with a table of positions in a row, for Figure 1.
+        screens: folder of a captioning data set, for Figures 4 and 16; by default the one that ships with the package.
     """
     from lff.experiments import figures as drawing
 
     with plainly():
-        print(drawing.listing(drawing.write(folders, out or Path(folders[0] if folders else ".") / "figures", table=table)))
+        target = out or Path(folders[0] if folders else ".") / "figures"
+        print(drawing.listing(drawing.write(folders, target, table=table, screens=screens)))
 
 
 def bench(

@@ -6,6 +6,7 @@ from typing import Any
 
 import lff
 from lff.encodings.pretrained import CONFIG, WEIGHTS
+from lff.experiments import asked
 from lff.experiments.explore.node import node
 from lff.experiments.records import FINAL, INITIAL, Run, read
 
@@ -22,7 +23,7 @@ def collect(folder: Path | None) -> tuple[list[dict[str, Any]], list[str]]:
         return [], []
     if (folder / WEIGHTS).exists() or (folder / CONFIG).exists():
         name = folder.resolve().name
-        return [_run(name, (name, ""), None, [(folder, "as it was saved")], folder)], []
+        return [_run(name, (name, ""), [(folder, "as it was saved")], folder) | {"normalize": None}], []
     runs, notes = [], []
     for run in read(folder).runs:
         stops = _stops(run)
@@ -30,13 +31,14 @@ def collect(folder: Path | None) -> tuple[list[dict[str, Any]], list[str]]:
         if not stops:
             continue
         try:
-            runs.append(_run(run.folder.name, (run.method, seed), run.config.get("grid"), stops, folder))
+            host = {"normalize": asked.normalized(run)}
+            runs.append(_run(run.folder.name, (run.method, seed), stops, folder, run.config.get("grid")) | host)
         except ValueError as unreadable:
             notes.append(f"{run.method}, {seed} is left out: {unreadable}")
     return runs, notes
 
 
-def _run(name: str, title: tuple[str, str], grid: Any, stops: list[tuple[Path, str]], folder: Path) -> dict[str, Any]:
+def _run(name: str, title: tuple[str, str], stops: list[tuple[Path, str]], folder: Path, grid: Any = None) -> dict[str, Any]:
     encodings = [lff.Encoding.from_pretrained(path) for path, _ in stops]
     coords = encodings[0].coords
     if coords not in SHOWN:

@@ -3,4 +3,3 @@
 from lff.experiments.figures.make import Made as Made
 from lff.experiments.figures.make import listing as listing
 from lff.experiments.figures.make import write as write
-from lff.experiments.figures.sources import save_positions as save_positions

@@ -12,7 +12,7 @@ from lff.analysis import draw
 from lff.encodings.encoding import Encoding
 from lff.experiments.figures import curves
 from lff.experiments.figures.paper import FIGURES, PaperFigure
-from lff.experiments.figures.sources import Sources, encodings, places, table_of
+from lff.experiments.figures.sources import Sources, boxes, encodings, places, table_of
 from lff.experiments.folder import writing
 from lff.experiments.methods import slug
 from lff.experiments.records import Run
@@ -40,6 +40,7 @@ class Maker:
 
     sources: Sources
     table: Path | None
+    screens: Path | None
 
     def matrix(self, figure: PaperFigure) -> tuple[draw.Picture, str]:
         """Figure 1."""
@@ -83,16 +84,18 @@ class Maker:
 
     def positions(self, figure: PaperFigure) -> tuple[draw.Picture, str]:
         """Figure 4."""
-        train, _ = self._positions(figure)
-        return draw.positions(train), f"{len(train):,} boxes of training"
+        del figure
+        train, _ = boxes(self.screens)
+        return draw.positions(train), f"{len(train):,} boxes of {self._whose()}"
 
     def hull(self, figure: PaperFigure) -> tuple[draw.Picture, str]:
         """Figure 16."""
-        train, test = self._positions(figure)
+        del figure
+        train, test = boxes(self.screens)
         seen = {tuple(box) for box in train.tolist()}
         unseen = torch.tensor([box for box in test.tolist() if tuple(box) not in seen]).reshape(-1, 4)
         found = analysis.hull(train, unseen)
-        return draw.hull(found), f"{int(found.inside.sum()):,} of {len(unseen):,} unseen boxes are in the hull of training's"
+        return draw.hull(found), f"{int(found.inside.sum()):,} of {len(unseen):,} unseen boxes are in the hull of {self._whose()}"
 
     def _kept(self, figure: PaperFigure) -> Run:
         run = self.sources.kept(figure.task, figure.rows[0])
@@ -101,23 +104,21 @@ class Maker:
             raise Missing(f"a finished run {whose}with {figure.rows[0]} that kept its encoding")
         return run
 
-    def _positions(self, figure: PaperFigure) -> tuple[torch.Tensor, torch.Tensor]:
-        found = self.sources.positions(str(figure.task))
-        if found is None:
-            raise Missing(f"a comparison of {figure.task} that noted the positions of its data")
-        return found
+    def _whose(self) -> str:
+        return f"the training screens of {self.screens or 'the package'}"
 
 
-def write(folders: Sequence[Path], out: Path, *, table: Path | None = None) -> list[Made]:
+def write(folders: Sequence[Path], out: Path, *, table: Path | None = None, screens: Path | None = None) -> list[Made]:
     """Writes figure-NN.png for every figure of the paper that the runs allow, and pictures of all kept encodings beside them.
 
     Args:
         folders: each the --out of `lff compare`; none gives the figures that need no runs.
         out: where the pictures go; made if it is not there.
         table: a model's safetensors with a table of positions in a row, for Figure 1.
+        screens: a captioning data set, for Figures 4 and 16; None for the one that ships with the package.
     """
     sources = Sources(folders)
-    maker = Maker(sources, table)
+    maker = Maker(sources, table, screens)
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     made = [_paper(maker, figure, out) for figure in FIGURES]
@@ -140,7 +141,7 @@ def _beyond(sources: Sources, out: Path) -> list[Made]:
         task = str(comparison.about["task"])
         shown = {method: next((r for r in comparison.finished(method) if encodings(r)), None) for method in comparison.methods}
         for run in filter(None, shown.values()):
-            name = f"{task}-{slug(run.method, run.seed)}"
+            name = f"{comparison.folder.resolve().name}-{slug(run.method, run.seed)}"
             found = encodings(run)
             if next(iter(found.values())).coords == 2 and not isinstance(next(iter(found.values())), lff.Zero):
                 file = _save(_maps(run), out / f"similarity-{name}.png")
@@ -161,7 +162,7 @@ def _maps(run: Run) -> draw.Picture:
     rows = {}
     for title, encode in encodings(run).items():
         part = analysis.features(encode)
-        grid, at, cells = places(run, part)
+        grid, at, cells = places(run)
         rows[title] = analysis.similarity(part, grid, at)
     return draw.maps(rows, cells)
 
@@ -170,7 +171,7 @@ def _matrix(encoding: Encoding, run: Run | None = None) -> draw.Picture:
     if run is None or encoding.coords == 1:
         grid = lff.grid(encoding.arguments["extent"])
         return draw.matrix(analysis.similarity(encoding, grid, grid))
-    grid = places(run, encoding)[0].flatten(0, 1)
+    grid = places(run)[0].flatten(0, 1)
     return draw.matrix(analysis.similarity(encoding, grid, grid), what="Cell")
 
 

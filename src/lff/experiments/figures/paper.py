@@ -42,7 +42,8 @@ class PaperFigure:
     def command(self) -> str:
         """What would make the runs that it needs."""
         rows = " ".join(f'"{row}"' if "(" in str(row) or " " in str(row) else str(row) for row in self.rows)
-        return f"lff compare {self.task or 'classification'} --preset mini --data DIR" + (f" --methods {rows}" if rows else "")
+        data = "" if self.task == "captioning" else " --data DIR"  # screens ship with the package
+        return f"lff compare {self.task or 'classification'} --preset mini{data} --methods {rows}"
 
 
 def _panel(*names: str) -> tuple[Needed, ...]:
@@ -65,7 +66,7 @@ FIGURES = (
         "generation",
         (_panel(OURS, "Embed-2D", "Embed-1D", "Sine-2D", "Sine-1D"), _panel(OURS, "Learnable-Fourier", "MLP")),
     ),
-    PaperFigure(4, "Positions of widgets in training, by coordinate", "positions", "captioning"),
+    PaperFigure(4, "Positions on training screens, by coordinate", "positions"),
     _maps(5, "Similarity of r_x in the Reformer", "generation", Needed(OURS)),
     _maps(6, "The same without the MLP", "generation", Needed("Learnable-Fourier")),
     _maps(7, "Similarity in DETR: Embed-2D", "detection", Needed("Embed-2D")),
@@ -81,5 +82,5 @@ FIGURES = (
         14, "Bits per dimension over the steps: MD-Sine", "curves", "generation", (_panel(OURS, "MD-Sine", "MD-Sine+MLP"),)
     ),
     _maps(15, "Similarity of r_x in DETR, W_r from [0, 1]", "detection", Needed("Uniform [0, 1]")),
-    PaperFigure(16, "Unseen widgets in the hull of those of training", "hull", "captioning"),
+    PaperFigure(16, "Unseen widgets in the hull of those of training", "hull"),
 )

@@ -1,27 +1,21 @@
-"""What pictures are made of: runs of the folders that are asked for, their encodings, and the positions of a data set."""
+"""What pictures are made of: runs of the folders that are asked for, their encodings, and the boxes of a data set."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
-from jaxtyping import Float, Num
+from jaxtyping import Float, Int
 from safetensors.torch import load_file
 from torch import Tensor
 
 import lff
 from lff import analysis
-from lff.encodings.embedding import Embed
 from lff.encodings.encoding import Encoding
+from lff.experiments import asked
 from lff.experiments.figures.paper import Needed
-from lff.experiments.folder import writing
 from lff.experiments.methods import parse
 from lff.experiments.problems import Problem
 from lff.experiments.records import FINAL, INITIAL, Comparison, Run, read
-
-POSITIONS = "positions.npz"
-#: Boxes of screens have coordinates from 0 to 99, as in the widget captioning data.
-SCREEN = (100, 100)
 
 
 class Sources:
@@ -48,25 +42,7 @@ class Sources:
 
     def kept(self, task: str | None, row: Needed) -> Run | None:
         """A run of a row that has kept its encoding."""
-        return next((run for run in self.runs(task, row) if (run.folder / FINAL).is_dir()), None)
-
-    def positions(self, task: str) -> tuple[Tensor, Tensor] | None:
-        """The boxes of training and of testing that a comparison has noted."""
-        for comparison in self.task(task):
-            file = comparison.folder / POSITIONS
-            if file.exists():
-                try:
-                    with np.load(file) as arrays:
-                        return torch.from_numpy(arrays["train"]), torch.from_numpy(arrays["test"])
-                except (KeyError, ValueError, OSError) as broken:
-                    raise Problem(f"{file} must hold the arrays train and test, got {broken}") from broken
-        return None
-
-
-def save_positions(folder: Path, train: Num[Tensor, "n 4"], test: Num[Tensor, "k 4"]) -> None:
-    """Notes the boxes of a data set in the folder of a comparison, for the paper's Figures 4 and 16."""
-    with writing(folder / POSITIONS):
-        np.savez_compressed(folder / POSITIONS, train=train.numpy(), test=test.numpy())
+        return next((run for run in self.runs(task, row) if "Trained" in encodings(run)), None)
 
 
 def matches(run: Run, row: Needed) -> bool:
@@ -78,25 +54,26 @@ def matches(run: Run, row: Needed) -> bool:
 
 def encodings(run: Run) -> dict[str, Encoding]:
     """What a run has kept: initial and trained."""
+    if asked.own_sines(run):
+        return dict.fromkeys(("Initial", "Trained"), lff.Sine(2, run.config["width"]))
     kept = {"Initial": run.folder / INITIAL, "Trained": run.folder / FINAL}
     return {title: Encoding.from_pretrained(path) for title, path in kept.items() if path.is_dir()}
 
 
-def size(run: Run) -> tuple[int, int]:
-    """Cells of the grid that a run's pictures have, or of a screen where it has none."""
-    rows, cols = run.config.get("grid") or SCREEN
-    return rows, cols
-
-
-def places(run: Run, encoding: Encoding) -> tuple[Float[Tensor, "rows cols 2"], Float[Tensor, "5 2"], Float[Tensor, "5 2"]]:
+def places(run: Run) -> tuple[Float[Tensor, "rows cols 2"], Float[Tensor, "5 2"], Float[Tensor, "5 2"]]:
     """Where a run's encoding is asked: the whole grid and the five cells that are looked from; and these as cells."""
-    rows, cols = size(run)
-    cells = analysis.landmarks((rows, cols))
-    table = any(isinstance(module, Embed) for module in encoding.modules())
-    normalised = run.config.get("normalize", False) and not table
-    # As the adapter of DETR gives them: in (0, 1], counted from 1. Tables always count cells.
-    grid = lff.grid((rows, cols), normalize=True, first=1) if normalised else lff.grid((rows, cols))
+    cells = analysis.landmarks(asked.size(run))
+    grid = asked.cells(run)
     return grid, torch.stack([grid[int(row), int(col)] for row, col in cells]), cells
+
+
+def boxes(data: Path | None) -> tuple[Int[Tensor, "train 4"], Int[Tensor, "test 4"]]:
+    """The boxes of a captioning data set, or of the package's: of all elements of training screens, of widgets to caption."""
+    from lff.experiments.tasks.captioning import positions
+    from lff.experiments.tasks.captioning.source import read as read_screens
+
+    split = read_screens(data, pixels=False, own_text=False).split
+    return torch.from_numpy(positions.of_elements(split.train)), torch.from_numpy(positions.of_targets(split.test))
 
 
 def table_of(file: Path) -> Encoding:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 import lff
 from lff.analysis.similarity import similarity
+from lff.experiments import asked
 from lff.experiments.records import FINAL, INITIAL, Comparison, Run
 from lff.experiments.report.figures import INK, SETTINGS, SOFT, to_svg
 
@@ -58,12 +59,9 @@ def _pictures(run: Run) -> dict[str, Tiles]:
 
 
 def _tiles(path: Path, run: Run) -> Tiles:
-    encoding = lff.Encoding.from_pretrained(path)
-    cells, at = lff.grid(run.config["grid"]), torch.from_numpy(_reference(run))
-    if run.config.get("normalize") and not isinstance(encoding, lff.Embed):  # tables count cells in any case
-        extent = torch.tensor(run.config["grid"])
-        cells, at = (cells + 0.5) / extent, (at + 0.5) / extent
-    return similarity(encoding, cells, at).numpy()
+    cells = asked.cells(run)
+    at = torch.stack([cells[int(row), int(col)] for row, col in _reference(run)])
+    return similarity(lff.Encoding.from_pretrained(path), cells, at).numpy()
 
 
 @matplotlib.rc_context(SETTINGS)

@@ -101,6 +101,7 @@
     show() {
       const { state } = this;
       for (const id of ["positions", "normalize", "low", "view", "rows", "cols", "height", "width"]) byId(id).value = state[id];
+      byId("normalize").disabled = sides.every((side) => typeof this.panels[side].run?.normalize === "boolean"); // neither would change
       for (const part of document.querySelectorAll(".boxes")) part.hidden = state.positions !== "boxes";
     }
 

@@ -19,6 +19,11 @@
       return this.page.state[this.side];
     }
 
+    // Whether coordinates go from 0 to 1. A run is asked as its host asked it.
+    get normalize() {
+      return this.run?.normalize ?? this.page.state.normalize;
+    }
+
     // The encoding that the settings stand for.
     load() {
       const { state, page } = this;
@@ -54,10 +59,10 @@
       const key = boxes ? [state.view, bottom - top, right - left, ...(state.view === "resized" ? [top, left] : [])].join() : "points";
       if (!this.field || this.key !== key) {
         this.key = key;
-        this.field = new LFF.Field(this.node, boxes ? allBoxes(this.box, state) : LFF.gridPositions(size, state.normalize));
+        this.field = new LFF.Field(this.node, boxes ? allBoxes(this.box, { ...state, normalize: this.normalize }) : LFF.gridPositions(size, this.normalize));
       }
       const start = 2 * (cell[0] * state.cols + cell[1]);
-      this.values = this.field.similarity(boxes ? LFF.boxPosition(this.box, size, state.normalize) : this.field.x.subarray(start, start + 2));
+      this.values = this.field.similarity(boxes ? LFF.boxPosition(this.box, size, this.normalize) : this.field.x.subarray(start, start + 2));
     }
 
     draw(low, floor, cell) {
@@ -85,7 +90,7 @@
     python(reference) {
       const { state } = this.page;
       const table = this.values.some(Number.isNaN) && state.view !== "resized";
-      this.settings.root.querySelector("code").textContent = LFF.python(state, this.state, { run: this.run, edits: this.edits, reference, coords: LFF.coords(state), table });
+      this.settings.root.querySelector("code").textContent = LFF.python({ ...state, normalize: this.normalize }, this.state, { run: this.run, edits: this.edits, reference, coords: LFF.coords(state), table });
     }
   }
 

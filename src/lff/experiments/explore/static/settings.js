@@ -56,7 +56,7 @@
       options(this.one("groups"), [1, 2, 4].filter((g) => coords % g === 0).map((g) => [g, g === 1 ? "1: all at once" : `${g} of ${coords / g}`]), state.groups);
       if (run) this.stops(run);
       this.panel.figure.querySelector("h2").textContent = run ? run.title : state.from;
-      this.panel.figure.querySelector(".about").textContent = state.lost || (run ? [run.note, run.stops[state.stop].label].filter(Boolean).join(", ") : method.seed ? `at initialisation, seed ${state.seed}` : "has nothing to learn");
+      this.panel.figure.querySelector(".about").textContent = state.lost || (run ? [run.note, run.stops[state.stop].label, run.normalize && "asked from 0 to 1"].filter(Boolean).join(", ") : method.seed ? `at initialisation, seed ${state.seed}` : "has nothing to learn");
       this.panel.canvas.setAttribute("aria-label", `Similarity map of ${run ? run.title : state.from}. Arrow keys move the place looked from, with Shift by eight cells.`);
       this.spectrum();
     }

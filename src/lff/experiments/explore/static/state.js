@@ -16,7 +16,7 @@
   // A run is looked at as it was made, on its own grid.
   LFF.adopt = (state, run) => {
     if (!run) return;
-    Object.assign(state, { positions: run.coords === 4 ? "boxes" : "points", normalize: 0 });
+    Object.assign(state, { positions: run.coords === 4 ? "boxes" : "points" });
     if (run.grid?.every((n) => n <= LFF.MOST)) Object.assign(state, { rows: run.grid[0], cols: run.grid[1], at: "" });
   };
 
