@@ -186,8 +186,10 @@ def test_a_finger_moves_the_place_and_a_frequency(browser: Any, exported: Path) 
         assert state(page)["b"]["w"]
 
 
-def test_dragged_frequencies_move_the_map_and_can_be_put_back(page: Any, exported: Path) -> None:
-    look(page, exported, SMALL)
+@pytest.mark.parametrize("method", [MLP, "Learnable-Fourier", "Learnable-Fourier+Dense"])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_dragged_frequencies_move_the_map_and_can_be_put_back(page: Any, exported: Path, method: str, groups: int) -> None:
+    look(page, exported, {**SMALL, "b.from": method, "b.groups": groups})
     before = values(page, "b")
     box = page.locator("#settings-b .frequencies").bounding_box()
     x, y = page.evaluate("LFF.page.panels.b.settings.points.place(5)")

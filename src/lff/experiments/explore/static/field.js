@@ -15,11 +15,12 @@
     begin() {
       const inner = this.node.kind === "grouped" ? this.node.encoder : this.node;
       this.quick = inner.kind === "modulated" && inner.features.kind === "fourier" && !inner.norm_1 ? inner : null;
+      this.many = this.n * (this.node.coords / inner.coords);
+      this.plain = inner.kind === "fourier" ? inner : null;
       if (!this.quick) {
         this.keep(LFF.encode(this.node, this.x, this.n));
         return;
       }
-      this.many = this.n * (this.node.coords / inner.coords);
       this.sums = LFF.hidden(inner, this.x, this.many); // groups lie side by side in x: each is a position of the encoder
       this.finish();
     }
@@ -36,6 +37,10 @@
 
     // After frequency f of W_r has become other numbers: was holds the old ones.
     moved(f, was) {
+      if (this.plain) {
+        this.columns(f);
+        return;
+      }
       if (!this.quick) {
         this.begin();
         return;
@@ -56,6 +61,18 @@
         LFF.add(sums, i * units, sines, 0, units, (Math.sin(now) - Math.sin(old)) * factor);
       }
       this.finish();
+    }
+
+    // Features alone have one length whatever W_r is, so a frequency is two columns of the unit vectors.
+    columns(f) {
+      const { coords, w_r, bias } = this.plain;
+      const count = w_r.length / coords;
+      const factor = 1 / Math.sqrt((count * this.many) / this.n);
+      for (let i = 0; i < this.many; i++) {
+        const angle = LFF.phase(this.x, i * coords, w_r, f * coords, coords) + (bias ? bias[f] : 0);
+        this.rows[i * 2 * count + f] = Math.cos(angle) * factor;
+        this.rows[i * 2 * count + count + f] = Math.sin(angle) * factor;
+      }
     }
 
     // Cosine similarity of every position to one; 0 where an encoding is all zeros, NaN where it has none.
