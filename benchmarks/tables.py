@@ -89,6 +89,12 @@ COLUMNS: dict[str, dict[str, str]] = {
         "way": "Half-way to the least",
         "way_range": "Least, greatest",
     },
+    "explore-pace": {
+        "case": "64x64, 384 features, two maps",
+        "rate": "Maps a second",
+        "work": "Milliseconds of work a map, median",
+        "slowest": "Slowest",
+    },
     "resize-cpu": _RESIZE,
     "resize-cuda": _RESIZE,
 }

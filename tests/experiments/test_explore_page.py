@@ -201,7 +201,7 @@ FOLLOW = """async () => {
 
 
 def test_every_frame_shows_the_map_of_where_the_pointer_is(page: Any, exported: Path) -> None:
-    """How many frames a second that makes is for the machine to say: docs/explore_pace.py measures it."""
+    """How many frames a second that makes is for the machine to say: benchmarks/explore_pace.py measures it."""
     look(page, exported, {"a.from": "Learnable-Fourier", "b.from": "Learnable-Fourier+MLP", "b.features": 384})
     assert state(page)["rows"] == state(page)["cols"] == 64
     assert page.evaluate(FOLLOW) == {"late": [], "extra": 0}

@@ -1,6 +1,9 @@
-"""How many maps a second the page of `lff explore` draws while a pointer moves, measured in the page, in Debian's chromium.
+"""How many maps a second the page of `lff explore` draws while a pointer moves, into results/benchmarks/explore-pace.json.
 
-A browser draws as often as the screen is refreshed, 60 times a second here; what a map costs is measured apart.
+python benchmarks/explore_pace.py
+
+Measured in the page, in Debian's chromium without a GPU. A browser draws as often as the screen is refreshed, 60 times a second
+here; what a map costs is measured apart.
 """
 
 import shutil
@@ -9,6 +12,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlencode
 
+import tables
 from playwright.sync_api import sync_playwright
 
 from lff.experiments import explore
@@ -42,6 +46,7 @@ MEASURE = """async (dragging) => {
   return { rate, work };
 }"""
 MLP = "Learnable-Fourier+MLP"
+TIMES = 2  # each case, for a look at how far two runs differ
 CASES = {
     "pointer, Learnable-Fourier": ({"a.from": "Learnable-Fourier", "b.from": "Learnable-Fourier"}, False),
     "pointer, Learnable-Fourier+MLP": ({"a.from": MLP, "b.from": MLP}, False),
@@ -52,21 +57,28 @@ CASES = {
 
 
 def main() -> None:
-    print("| 64x64, 384 features, two maps | maps a second | milliseconds of work a map, median | slowest |")
-    print("| --- | --- | --- | --- |")
+    rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         page = explore.export([], Path(folder))
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
         for name, (state, dragging) in CASES.items():
-            tab = browser.new_page(viewport={"width": 1600, "height": 1000})
-            tab.goto(f"{page.as_uri()}#{urlencode(state)}")
-            tab.wait_for_function("LFF.page.drawn > 0 && !LFF.page.waiting")
-            found = tab.evaluate(MEASURE, dragging)
-            work = found["work"]
-            print(f"| {name} | {found['rate']:.0f} | {statistics.median(work):.1f} | {max(work):.1f} |")
-            tab.close()
-        print(f"\n<sub>{environment()['device']}; chromium {browser.version}, without a GPU; `python docs/explore_pace.py`</sub>")
+            for _ in range(TIMES):
+                tab = browser.new_page(viewport={"width": 1600, "height": 1000})
+                tab.goto(f"{page.as_uri()}#{urlencode(state)}")
+                tab.wait_for_function("LFF.page.drawn > 0 && !LFF.page.waiting")
+                found = tab.evaluate(MEASURE, dragging)
+                row = {
+                    "case": name,
+                    "rate": found["rate"],
+                    "work": statistics.median(found["work"]),
+                    "slowest": max(found["work"]),
+                }
+                rows.append(row)
+                tab.close()
+        about = environment()
+        about["versions"]["chromium"] = browser.version
         browser.close()
+    tables.save("explore-pace", {"environment": about, "rows": rows})
 
 
 if __name__ == "__main__":
