@@ -14,7 +14,7 @@ import tables
 from lff.experiments.environment import environment
 
 REPEATS = 10
-HEAVY = ("tyro", "transformers", "timm", "torchvision", "lightning", "matplotlib")
+HEAVY = ("tyro", "transformers", "timm", "torchvision", "lightning_fabric", "matplotlib")
 
 
 def seconds(module: str) -> float:

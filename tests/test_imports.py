@@ -10,7 +10,7 @@ pytestmark = pytest.mark.plain
 
 
 def test_the_library_loads_none_of_the_extras() -> None:
-    extras = ("tyro", "transformers", "timm", "torchvision", "lightning", "matplotlib", "onnx", "scipy", "triton")
+    extras = ("tyro", "transformers", "timm", "torchvision", "lightning_fabric", "matplotlib", "onnx", "scipy", "triton")
     code = f"import sys, lff; print([name for name in {extras} if name in sys.modules], 'torch._dynamo' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[] False"
@@ -32,7 +32,7 @@ def test_public_names_are_those_of_the_design() -> None:
 
 
 def test_the_numbers_of_analysis_load_none_of_the_extras() -> None:
-    extras = ("tyro", "transformers", "timm", "torchvision", "lightning", "matplotlib", "scipy", "triton")
+    extras = ("tyro", "transformers", "timm", "torchvision", "lightning_fabric", "matplotlib", "scipy", "triton")
     code = f"import sys, lff.analysis; print([name for name in {extras} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

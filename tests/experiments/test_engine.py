@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from lightning.fabric import Fabric
+from lightning_fabric import Fabric
 from toy import Toy, demo
 
 from lff.experiments.config import Config

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from lightning.fabric import Fabric
-from lightning.fabric.plugins.environments.lightning import LightningEnvironment
+from lightning_fabric import Fabric
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from torch import Tensor, nn
 
 from lff.encodings.fourier import FourierFeatures
@@ -30,7 +30,7 @@ def launch(device: str, precision: str) -> Fabric:
         device: "auto" (a GPU where there is one), "cpu" or "cuda".
         precision: "32" or "bf16".
     """
-    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)  # it would say on every start what was asked for
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it would say on every start what was asked for
     kind = kind_of(device).type
     started, local = processes(os.environ)
     fabric = Fabric(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from lightning.fabric import Fabric
+from lightning_fabric import Fabric
 
 from lff.experiments.bench.row import Row, at_most
 from lff.experiments.bench.turns import AGAIN, Bench
