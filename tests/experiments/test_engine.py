@@ -1,16 +1,19 @@
+import importlib
 import json
+import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from lightning_fabric import Fabric
 from toy import Toy, demo
 
 from lff.experiments.config import Config
 from lff.experiments.display import Display
 from lff.experiments.engine import Engine, launch, processes
+from lff.experiments.fabric import Fabric
 from lff.experiments.folder import RunFolder
 from lff.experiments.methods import parse
 from lff.experiments.problems import Diverged, Problem
@@ -204,3 +207,15 @@ def test_tensorboard_gets_what_the_metrics_get(tmp_path: Path, fabric: Fabric) -
     log.Reload()
     wanted = [line["loss"] for line in lines(tmp_path) if line["kind"] == "train"]
     assert [event.value for event in log.Scalars("train/loss")] == pytest.approx(wanted)
+
+
+def test_fabric_is_found_in_lightning_where_its_own_package_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("lightning", "lightning.fabric", "lightning.fabric.plugins", "lightning.fabric.plugins.environments")
+    for name in (*names, "lightning.fabric.plugins.environments.lightning"):
+        other = types.ModuleType(name)
+        other.Fabric = other.LightningEnvironment = "lightning's"
+        monkeypatch.setitem(sys.modules, name, other)
+    monkeypatch.setitem(sys.modules, "lightning_fabric", None)
+    monkeypatch.delitem(sys.modules, "lff.experiments.fabric")
+    found = importlib.import_module("lff.experiments.fabric")
+    assert (found.Fabric, found.LightningEnvironment) == ("lightning's", "lightning's")

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from lff.experiments.claims import claim
 from lff.experiments.config import Config, differences
 from lff.experiments.display import Display
 from lff.experiments.engine import Engine, launch
 from lff.experiments.environment import environment
+from lff.experiments.fabric import Fabric
 from lff.experiments.folder import RunFolder, failure, finished, reading, write
 from lff.experiments.methods import Row, parse, slug
 from lff.experiments.problems import Diverged, Problem, plainly

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from torch import Tensor, nn
 
 from lff.encodings.fourier import FourierFeatures
 from lff.encodings.regularizer import KLRegularizer
+from lff.experiments.fabric import Fabric, LightningEnvironment
 from lff.experiments.methods import Row
 from lff.experiments.order import Order, requests
 from lff.experiments.problems import Problem, plainly
@@ -30,7 +29,8 @@ def launch(device: str, precision: str) -> Fabric:
         device: "auto" (a GPU where there is one), "cpu" or "cuda".
         precision: "32" or "bf16".
     """
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it would say on every start what was asked for
+    for name in ("lightning_fabric", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # it would say on every start what was asked for
     kind = kind_of(device).type
     started, local = processes(os.environ)
     fabric = Fabric(

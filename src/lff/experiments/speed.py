@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from lff.experiments.engine import Engine
+from lff.experiments.fabric import Fabric
 from lff.experiments.methods import Row
 from lff.experiments.task import Task
 

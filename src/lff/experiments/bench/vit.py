@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from lff.experiments.bench.row import Row, at_most
 from lff.experiments.bench.turns import AGAIN, Bench
 from lff.experiments.engine import Engine, launch
+from lff.experiments.fabric import Fabric
 from lff.experiments.methods import parse
 from lff.experiments.order import Order, requests
 from lff.experiments.speed import endless, stepper
