@@ -100,7 +100,7 @@ def test_a_view_hierarchy_is_captioned_by_a_run_on_widget_captioning(
 
 def test_mistakes_are_named(trained: Path, tmp_path: Path, wrong: Lff) -> None:
     file = screen(tmp_path)
-    assert "cannot read" in wrong("caption", tmp_path / "nowhere", file)
+    assert "config.json is missing; expected the folder of a finished run" in wrong("caption", tmp_path / "nowhere", file)
     assert "cannot read" in wrong("caption", trained / RUN, tmp_path / "nowhere.json")
     file.write_text("{")
     assert str(file) in wrong("caption", trained / RUN, file)
@@ -113,9 +113,11 @@ def test_mistakes_are_named(trained: Path, tmp_path: Path, wrong: Lff) -> None:
     begun = tmp_path / "begun"
     begun.mkdir()
     (begun / "config.json").write_text('{"task": "captioning"}')
-    assert "has not finished, or was trained with --no-keep" in wrong("caption", begun, screen(tmp_path))
+    assert "model.safetensors is missing; expected the folder of a finished run of captioning" in wrong(
+        "caption", begun, screen(tmp_path)
+    )
     (begun / "config.json").write_text('{"task": "classification"}')
-    assert "must be a run of captioning, got one of 'classification'" in wrong("caption", begun, screen(tmp_path))
+    assert "must be a run of captioning, got one of classification" in wrong("caption", begun, screen(tmp_path))
     assert "compare.json" in wrong("score", tmp_path)
 
 

@@ -160,10 +160,10 @@ def test_the_detector_of_a_run_finds_what_the_run_found(tmp_path: Path) -> None:
 
 
 def test_what_is_no_finished_run_of_detection_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Problem, match="must be the folder of a finished run"):
+    with pytest.raises(Problem, match="is missing; expected the folder of a finished run of detection"):
         detect.Finder(tmp_path, None, torch.device("cpu"))
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / WEIGHTS).touch()
     (tmp_path / "config.json").write_text(json.dumps({"task": "classification"}))
-    with pytest.raises(Problem, match="a run of 'classification'"):
+    with pytest.raises(Problem, match="must be a run of detection, got one of classification"):
         detect.Finder(tmp_path, None, torch.device("cpu"))

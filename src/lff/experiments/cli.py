@@ -13,12 +13,14 @@ def main() -> None:
     from lff.experiments import commands
     from lff.experiments.problems import Problem
     from lff.experiments.tasks.captioning import commands as captions
+    from lff.experiments.tasks.detection.commands import detect
+    from lff.experiments.tasks.generation.commands import generate
 
     app = tyro.extras.SubcommandApp()
     for command in (commands.Compare, commands.Train):  # their options depend on the task and the preset: see `commands.parse`
         app.command(commands.placeholder(command), name=command.__name__.lower())
     seen = (commands.report, commands.figures, commands.explore)
-    of_a_run = (commands.generate, commands.detect, captions.caption, captions.score)
+    of_a_run = (generate, detect, captions.caption, captions.score)
     for plain in (*seen, *of_a_run, captions.positions, commands.bench, commands.params):
         app.command(plain)
     arguments = sys.argv[1:]

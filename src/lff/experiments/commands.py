@@ -157,47 +157,6 @@ def report(folder: Annotated[Path, tyro.conf.Positional], against: str | None = 
     print(f"The report is {page}")
 
 
-def generate(
-    run: Annotated[Path, tyro.conf.Positional],
-    samples: int = 16,
-    completions: int = 8,
-    temperature: float = 1.0,
-    top_k: int = 0,
-    seed: int = 0,
-    data: Path | None = None,
-    out: Path | None = None,
-    device: Literal["auto", "cpu", "cuda"] = "auto",
-) -> None:
-    """Draws pictures with the model of a finished run of generation: samples, and completions of which the upper half is given.
-
-    Args:
-        run: its folder, runs/METHOD--seed-N inside the --out of `lff compare` or `lff train`.
-        samples: pictures from nothing.
-        completions: pictures of the validation set to complete.
-        temperature: divides the logits; below 1 the likely is drawn more often, 0 takes the likeliest.
-        top_k: draw among so many of the likeliest values; 0 for all.
-        seed: of the draws.
-        data: folder of the data set, for completions; not needed for the one that ships with the package.
-        out: the picture; by default generated.png in the run's folder.
-        device: where to compute.
-    """
-    from lff.experiments.engine import kind_of
-    from lff.experiments.tasks.generation.generate import generate as drawn
-
-    if temperature < 0 or min(samples, completions, top_k) < 0 or samples + completions == 0:
-        raise Problem(
-            "--temperature, --samples, --completions and --top-k must not be negative, and there must be a picture to draw"
-        )
-    file = out or run / "generated.png"
-    options: Any = {"temperature": temperature, "top_k": top_k, "seed": seed, "data": data, "device": kind_of(device)}
-    with plainly():
-        left_out = drawn(run, file, samples=samples, completions=completions, **options)
-    if left_out:
-        print(f"lff: {left_out}", file=sys.stderr)
-    if samples or not left_out:
-        print(f"The picture is {file}")
-
-
 def figures(
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional] = (),
     out: Path | None = None,
@@ -237,31 +196,6 @@ def bench(
     from lff.experiments import bench as benching
 
     benching.main(out, device, only=only, csv=csv)
-
-
-def detect(
-    run: Annotated[Path, tyro.conf.Positional],
-    images: Annotated[tuple[Path, ...], tyro.conf.Positional],
-    out: Path = Path("detected"),
-    threshold: float = 0.5,
-    weights: Path | None = None,
-    device: Literal["auto", "cpu", "cuda"] = "auto",
-) -> None:
-    """Draws what a trained detector finds on pictures, and writes it as COCO results.
-
-    Args:
-        run: the folder of a finished run of detection, as runs/detection-tiny/runs/Sine-2D--seed-0.
-        images: pictures to look at.
-        out: folder for the drawn pictures and detections.json.
-        threshold: score from which on a box is drawn; detections.json has all.
-        weights: file with the weights of a frozen backbone, where its package is not installed.
-        device: where to run.
-    """
-    from lff.experiments.tasks.detection import detect as detecting
-
-    with plainly():
-        for line in detecting.detect(run, images, out, threshold, weights, detecting.find_device(device)):
-            print(line)
 
 
 def explore(

@@ -15,10 +15,11 @@ from torch import Tensor, nn
 
 from lff.encodings.fourier import FourierFeatures
 from lff.encodings.regularizer import KLRegularizer
+from lff.experiments.devices import find
 from lff.experiments.fabric import Fabric, LightningEnvironment
 from lff.experiments.methods import Row
 from lff.experiments.order import Order, requests
-from lff.experiments.problems import Problem, plainly
+from lff.experiments.problems import plainly
 from lff.experiments.task import Task, World
 
 
@@ -31,7 +32,7 @@ def launch(device: str, precision: str) -> Fabric:
     """
     for name in ("lightning_fabric", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)  # it would say on every start what was asked for
-    kind = kind_of(device).type
+    kind = find(device).type
     started, local = processes(os.environ)
     fabric = Fabric(
         accelerator=kind,
@@ -43,13 +44,6 @@ def launch(device: str, precision: str) -> Fabric:
     )
     fabric.launch()
     return fabric
-
-
-def kind_of(device: str) -> torch.device:
-    """What "auto", "cpu" or "cuda" is here."""
-    if device == "cuda" and not torch.cuda.is_available():
-        raise Problem("--device cuda wants a GPU that torch can use, and there is none here")
-    return torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
 
 
 def processes(variables: Mapping[str, str]) -> tuple[int, int]:
@@ -91,7 +85,7 @@ class Engine:
         kl = row.options.get("kl", self.config.kl)
         torch.manual_seed(seed)
         with plainly():
-            self.module = task.model(row._replace(options={k: v for k, v in row.options.items() if k != "kl"}))
+            self.module = task.model(row.without_loss())
             learnable = any(isinstance(m, FourierFeatures) and m.learnable for m in self.module.modules())
             wanted = kl > 0 and (learnable or "kl" in row.options)
             self.module.to(self.world.device)

@@ -18,6 +18,10 @@ class Row(NamedTuple):
     name: str
     options: dict[str, Any]
 
+    def without_loss(self) -> "Row":
+        """What makes the encoding: all options but `kl`, which is of the training."""
+        return self._replace(options={key: value for key, value in self.options.items() if key != "kl"})
+
 
 def parse(label: str) -> Row:
     """Takes a row apart; a name that is not there is answered with the nearest that is."""

@@ -85,16 +85,13 @@ class Maker:
     def positions(self, figure: PaperFigure) -> tuple[draw.Picture, str]:
         """Figure 4."""
         del figure
-        train, _ = boxes(self.screens)
+        train, _, _ = boxes(self.screens)
         return draw.positions(train), f"{len(train):,} boxes of {self._whose()}"
 
     def hull(self, figure: PaperFigure) -> tuple[draw.Picture, str]:
         """Figure 16."""
         del figure
-        train, test = boxes(self.screens)
-        seen = {tuple(box) for box in train.tolist()}
-        unseen = torch.tensor([box for box in test.tolist() if tuple(box) not in seen]).reshape(-1, 4)
-        found = analysis.hull(train, unseen)
+        _, unseen, found = boxes(self.screens)
         return draw.hull(found), f"{int(found.inside.sum()):,} of {len(unseen):,} unseen boxes are in the hull of {self._whose()}"
 
     def _kept(self, figure: PaperFigure) -> Run:

@@ -67,13 +67,14 @@ def places(run: Run) -> tuple[Float[Tensor, "rows cols 2"], Float[Tensor, "5 2"]
     return grid, torch.stack([grid[int(row), int(col)] for row, col in cells]), cells
 
 
-def boxes(data: Path | None) -> tuple[Int[Tensor, "train 4"], Int[Tensor, "test 4"]]:
-    """The boxes of a captioning data set, or of the package's: of all elements of training screens, of widgets to caption."""
+def boxes(data: Path | None) -> tuple[Int[Tensor, "train 4"], Int[Tensor, "unseen 4"], analysis.Hull]:
+    """Of a captioning data set, or of the package's: boxes of training, unseen ones of widgets to caption, and their hull."""
     from lff.experiments.tasks.captioning import positions
     from lff.experiments.tasks.captioning.source import read as read_screens
 
     split = read_screens(data, pixels=False, own_text=False).split
-    return torch.from_numpy(positions.of_elements(split.train)), torch.from_numpy(positions.of_targets(split.test))
+    known, others, found = positions.unseen(split.train, split.test)
+    return torch.from_numpy(known), torch.from_numpy(others), found
 
 
 def table_of(file: Path) -> Encoding:

@@ -36,13 +36,14 @@ def score(folder: Annotated[Path, tyro.conf.Positional], data: Path | None = Non
         data: folder of the data set, as it was given there.
     """
     from lff.experiments import report as reporting
+    from lff.experiments.finished import settings
     from lff.experiments.tasks.captioning import metrics
-    from lff.experiments.tasks.captioning.config import recorded
+    from lff.experiments.tasks.captioning.config import CaptioningConfig
     from lff.experiments.tasks.captioning.task import Captioning
 
     with plainly():
         about = _about(folder)
-        task = Captioning(recorded(about["config"]), data)
+        task = Captioning(settings(CaptioningConfig, about["config"]), data)
         ours = task.about()["data"]
         theirs = {json.loads(file.read_text()).get("data") for file in (folder / "runs").glob("*/config.json")}
         if theirs - {ours}:

@@ -1,7 +1,7 @@
 """The settings of widget captioning, and its presets."""
 
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from lff.experiments.config import Config
 
@@ -76,13 +76,6 @@ class CaptioningConfig(Config):
     """Screens to evaluate, the first ones; 0 for all."""
     keep: bool = True
     """Keep the weights at the end, for `lff caption`."""
-
-
-def recorded(kept: dict[str, Any]) -> CaptioningConfig:
-    """The settings of a record, which has more than them and, being JSON, lists for tuples."""
-    known = {field.name for field in fields(CaptioningConfig)}
-    settings: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in kept.items() if k in known}
-    return CaptioningConfig(**settings)
 
 
 def tiny() -> CaptioningConfig:

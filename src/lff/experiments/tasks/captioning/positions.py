@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
-from scipy import optimize, spatial  # type: ignore[import-untyped]
+import torch
+from jaxtyping import Bool, Int
 
+from lff.analysis.hull import Hull, hull
 from lff.experiments.tasks.captioning.screens import Screen
 
 Boxes = Int[np.ndarray, "n 4"]
@@ -27,33 +28,11 @@ def seen(boxes: Boxes, train: Int[np.ndarray, "m 4"]) -> Bool[np.ndarray, " n"]:
     return np.array([tuple(box) in known for box in boxes.tolist()], dtype=bool)
 
 
-def inside(points: Int[np.ndarray, "n d"], cloud: Int[np.ndarray, "m d"]) -> Bool[np.ndarray, " n"]:
-    """Whether points lie in the convex hull of a cloud, its surface included.
-
-    By the half-spaces of the hull's facets; a cloud that is flat has none, and each point is then a linear programme.
-    """
-    cloud = np.unique(cloud, axis=0).astype(np.float64)
-    try:
-        facets = spatial.ConvexHull(cloud).equations
-    except (spatial.QhullError, ValueError):
-        return np.array([_mixture(point, cloud) for point in points.astype(np.float64)], dtype=bool)
-    return np.array([bool((facets[:, :-1] @ point + facets[:, -1] <= 1e-7).all()) for point in points], dtype=bool)
-
-
-def _mixture(point: Float[np.ndarray, " d"], cloud: Float[np.ndarray, "m d"]) -> bool:
-    """Whether a point is a mean of the cloud's points with weights that are not negative."""
-    equal = np.vstack([cloud.T, np.ones(len(cloud))])
-    found = optimize.linprog(np.zeros(len(cloud)), A_eq=equal, b_eq=np.append(point, 1.0), bounds=(0, None))
-    return bool(found.status == 0)
-
-
-def plane(
-    cloud: Int[np.ndarray, "m d"], points: Int[np.ndarray, "n d"]
-) -> tuple[Float[np.ndarray, "m 2"], Float[np.ndarray, "n 2"]]:
-    """Both in the plane of the two largest principal components of the cloud."""
-    middle = cloud.mean(0)
-    _, _, axes = np.linalg.svd(cloud - middle, full_matrices=False)
-    return (cloud - middle) @ axes[:2].T, (points - middle) @ axes[:2].T
+def unseen(train: Sequence[Screen], test: Sequence[Screen]) -> tuple[Boxes, Int[np.ndarray, "m 4"], Hull]:
+    """The boxes of training, those of test widgets that it does not have, and where the latter lie beside the former."""
+    known, asked = of_elements(train), of_targets(test)
+    others = asked[~seen(asked, known)]
+    return known, others, hull(torch.from_numpy(known), torch.from_numpy(others))
 
 
 def counts(train: Boxes) -> Int[np.ndarray, "4 100"]:
@@ -63,15 +42,14 @@ def counts(train: Boxes) -> Int[np.ndarray, "4 100"]:
 
 def summary(train: Sequence[Screen], test: Sequence[Screen]) -> dict[str, int]:
     """The numbers that the paper gives: seen and unseen test widgets, unseen ones in the hull, values that never occur."""
-    known, asked = of_elements(train), of_targets(test)
-    told = seen(asked, known)
-    never = counts(known) == 0
+    asked = of_targets(test)
+    known, others, found = unseen(train, test)
     return {
         "widgets": len(asked),
-        "seen": int(told.sum()),
-        "unseen": int((~told).sum()),
-        "unseen_in_hull": int(inside(asked[~told], known).sum()),
+        "seen": len(asked) - len(others),
+        "unseen": len(others),
+        "unseen_in_hull": int(found.inside.sum()),
         "unseen_by_captioned": int((~seen(asked, of_targets(train))).sum()),
-        "values_never_seen": int(never.sum()),
+        "values_never_seen": int((counts(known) == 0).sum()),
         "values_seen_under_ten_times": int((counts(known) < 10).sum()),
     }

@@ -6,16 +6,15 @@ from typing import Any
 
 import torch
 from matplotlib.figure import Figure
-from safetensors import safe_open
 
+from lff.experiments import finished
 from lff.experiments.config import differences
-from lff.experiments.folder import WEIGHTS, reading
-from lff.experiments.methods import parse
+from lff.experiments.folder import reading
 from lff.experiments.problems import Problem
 from lff.experiments.tasks.captioning import annotations, widgets
 from lff.experiments.tasks.captioning import model as models
 from lff.experiments.tasks.captioning.beam import search
-from lff.experiments.tasks.captioning.config import CaptioningConfig, recorded
+from lff.experiments.tasks.captioning.config import CaptioningConfig
 from lff.experiments.tasks.captioning.screens import Screen, Tally
 from lff.experiments.tasks.captioning.source import crops
 from lff.experiments.tasks.captioning.tensors import Screens
@@ -41,21 +40,10 @@ def caption(run: Path, file: Path, out: Path) -> list[tuple[str, str]]:
 
 def load(run: Path) -> tuple[CaptioningConfig, models.Captioner, Vocabulary, list[str]]:
     """The model of a finished run, with what it needs."""
-    with reading(run / "config.json"):
-        about = json.loads((run / "config.json").read_text())
-    if about.get("task") != "captioning":
-        raise Problem(f"{run} must be a run of captioning, got one of {about.get('task')!r}")
-    file = run / WEIGHTS
-    if not file.exists():
-        raise Problem(f"{run} has no {file.name}: it has not finished, or was trained with --no-keep")
-    with safe_open(file, "pt") as kept:
-        words, weights = kept.metadata(), {key: kept.get_tensor(key) for key in kept.keys()}  # noqa: SIM118, no dict
-    config = recorded(about)
+    about, row, weights, words = finished.load(run, "captioning")
+    config = finished.settings(CaptioningConfig, about)
     vocabulary = Vocabulary(json.loads(words["words"]))
-    row = parse(about["method"])
-    row = row._replace(options={key: value for key, value in row.options.items() if key != "kl"})
-    given = weights["words.table"] if config.glove else None
-    model = models.build(config, row, len(vocabulary), given)
+    model = models.build(config, row, len(vocabulary), weights["words.table"] if config.glove else None)
     model.load_state_dict(weights)
     return config, model.eval(), vocabulary, json.loads(words["types"])
 

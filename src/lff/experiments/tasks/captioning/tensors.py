@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from torch import Tensor
 from torch.nn import functional
 
+from lff.experiments.devices import moved
 from lff.experiments.tasks.captioning.screens import Screen
 from lff.experiments.tasks.captioning.words import Vocabulary
 
@@ -108,7 +109,7 @@ class Screens:
         if even:
             more = -len(row) % self._room(len(screens))
             at, widget, chance, said = (functional.pad(each, (0, more)) for each in (at, widget, chance, said))
-        index, there, at, widget, chance, said = (_moved(each, device) for each in (index, there, at, widget, chance, said))
+        index, there, at, widget, chance, said = (moved(each, device) for each in (index, there, at, widget, chance, said))
         flat = self._flat
         types, boxes, text, resource, clickable, dom = (
             flat[name][index] for name in ("types", "boxes", "text", "resource", "clickable", "dom")
@@ -131,8 +132,3 @@ class Screens:
         """Widgets that so many screens hardly ever have more of: five standard deviations above the mean, in sixty-fours."""
         counts = self.widgets.double()
         return 64 * math.ceil(float(screens * counts.mean() + 5 * math.sqrt(screens) * counts.std(correction=0)) / 64)
-
-
-def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """To a device without waiting for it."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from lff.experiments import data
+from lff.experiments.devices import moved
 from lff.experiments.problems import Problem
 from lff.experiments.task import Request
 from lff.experiments.tasks.classification.config import ClassificationConfig
@@ -38,7 +39,7 @@ class Kept:
         for request in requests:
             if self._pixels.device != device:
                 self._pixels, self._there = self._pixels.to(device), self.labels.to(device)
-            indices, keys = (_moved(tensor, device) for tensor in request)
+            indices, keys = (moved(tensor, device) for tensor in request)
             pixels = self._pixels[indices]
             yield (self._augment(pixels, keys, self._padding) if train else pixels), self._there[indices]
 
@@ -65,7 +66,7 @@ class Streamed:
         batches = data.batches(pictures, asked(), self._config.loaders, pin_memory=device.type == "cuda")
         try:
             for pixels, labels in batches:
-                key, there = _moved(keys.pop(0), device), pixels.to(device, non_blocking=True)
+                key, there = moved(keys.pop(0), device), pixels.to(device, non_blocking=True)
                 shifted = data.augment(there, key, self._config.padding) if train and not crop else there
                 yield shifted, labels.to(device, non_blocking=True)
         finally:
@@ -128,8 +129,3 @@ def _within_class(labels: Tensor) -> Tensor:
     places = torch.empty_like(labels)
     places[order] = torch.arange(len(labels)) - starts[labels[order]]
     return places
-
-
-def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """To a device without waiting for it."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int64, Shaped, UInt8
 from torch import Tensor
 
+from lff.experiments import devices
 from lff.experiments.tasks.detection.boxes import centred
 from lff.experiments.tasks.detection.loss import Targets
 
@@ -59,15 +60,9 @@ def padded(boxes: Sequence[Float[Tensor, "_ 4"]], labels: Sequence[Int64[Tensor,
 def moved(batch: Batch, device: torch.device) -> Batch:
     """On a device, without waiting for it."""
     targets = batch.targets
-    labels, boxes, real = (_moved(each, device) for each in targets[:3])
+    labels, boxes, real = (devices.moved(each, device) for each in targets[:3])
     there = Targets(labels, boxes, real, targets.counts)
-    return Batch(_moved(batch.inputs, device), _moved(batch.mask, device), there)
-
-
-def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    if device.type != "cuda":
-        return tensor.to(device)
-    return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(device, non_blocking=True)
+    return Batch(devices.moved(batch.inputs, device), devices.moved(batch.mask, device), there)
 
 
 def normalised(

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 from PIL import Image, ImageDraw
-from safetensors.torch import load_file
 from torch import Tensor
 
+from lff.experiments import finished
 from lff.experiments.data.annotated import Category
 from lff.experiments.data.picture import read, rgb
-from lff.experiments.folder import WEIGHTS, write
-from lff.experiments.methods import parse
+from lff.experiments.folder import write
 from lff.experiments.problems import Problem
 from lff.experiments.tasks.detection import backbones
 from lff.experiments.tasks.detection import model as models
@@ -39,12 +38,8 @@ class Finder:
     """
 
     def __init__(self, run: Path, weights: Path | None, device: torch.device) -> None:
-        about = _about(run)
-        fields = {field.name for field in dataclasses.fields(DetectionConfig)}
-        settings: dict[str, Any] = {
-            key: tuple(v) if isinstance(v, list) else v for key, v in about.items() if key in fields and key != "weights"
-        }
-        self.config = DetectionConfig(**settings, methods=(about["method"],), weights=weights)
+        about, row, kept, _ = finished.load(run, "detection")
+        self.config = finished.settings(DetectionConfig, about, methods=(about["method"],), weights=weights)
         self.categories = [Category(*each) for each in about["categories_found"]]
         self.device = device
         file = backbones.weights_of(self.config.backbone, weights) if self.config.frozen else None
@@ -53,10 +48,8 @@ class Finder:
         self.backbone = models.extractor(self.config).to(device).eval() if self.config.frozen else None
         # What is loaded afterwards holds the backbone's weights too, where it was trained.
         plain = dataclasses.replace(self.config, weights=None) if not self.config.frozen else self.config
-        row = parse(about["method"])
-        row = row._replace(options={key: value for key, value in row.options.items() if key != "kl"})
         self.model = models.build(plain, row, len(self.categories))
-        self.model.load_state_dict(load_file(run / WEIGHTS))
+        self.model.load_state_dict(kept)
         self.model.to(device).eval()
 
     @torch.no_grad()
@@ -136,21 +129,3 @@ def _results(found: Tensor, image: int, categories: Sequence[Category]) -> list[
         }
         for x1, y1, x2, y2, score, label in found.tolist()
     ]
-
-
-def _about(run: Path) -> dict[str, Any]:
-    file = run / "config.json"
-    if not file.exists() or not (run / WEIGHTS).exists():
-        raise Problem(f"{run} must be the folder of a finished run, with config.json and {WEIGHTS}")
-    about: dict[str, Any] = json.loads(file.read_text())
-    if about.get("task") != "detection":
-        raise Problem(f"{run} is a run of {about.get('task')!r}; this needs one of 'detection'")
-    return about
-
-
-def find_device(name: str) -> torch.device:
-    """ "auto" is a GPU where there is one."""
-    there = torch.cuda.is_available()
-    if name == "cuda" and not there:
-        raise Problem("--device cuda wants a GPU that torch can use, and there is none here")
-    return torch.device("cuda" if name == "cuda" or (name == "auto" and there) else "cpu")

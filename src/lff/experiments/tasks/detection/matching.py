@@ -9,6 +9,7 @@ from jaxtyping import Float, Int64
 from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
 from torch import Tensor
 
+from lff.experiments.devices import moved
 from lff.experiments.tasks.detection.boxes import corners, generalised_iou
 
 CLASS, DISTANCE, OVERLAP = 1.0, 5.0, 2.0  # DETR's weights, of the costs and of the losses
@@ -48,5 +49,4 @@ def assign(cost: Float[Tensor, "layers batch queries objects"], counts: Sequence
             if count:
                 queries, objects = linear_sum_assignment(there[layer, image, :, :count])
                 found[layer, image, objects] = queries
-    assigned = torch.from_numpy(found)
-    return assigned.pin_memory().to(cost.device, non_blocking=True) if cost.device.type == "cuda" else assigned
+    return moved(torch.from_numpy(found), cost.device)

@@ -1,7 +1,5 @@
 """`lff generate RUN`: pictures by a trained model, as a picture."""
 
-import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,9 @@ from jaxtyping import Int64
 from PIL import Image, ImageDraw
 from rich.console import Console
 from rich.progress import track
-from safetensors.torch import load_file
 from torch import Tensor
 
-from lff.experiments.folder import WEIGHTS, reading
-from lff.experiments.methods import parse
+from lff.experiments import finished
 from lff.experiments.problems import Problem
 from lff.experiments.tasks.generation.config import GenerationConfig
 from lff.experiments.tasks.generation.decode import Decoder, draw
@@ -30,24 +26,10 @@ GREY = 128
 
 def load(run: Path, device: torch.device) -> tuple[PixelModel, GenerationConfig, dict[str, Any]]:
     """The model of a finished run, with its settings and all that its config.json says."""
-    for file in (run / "config.json", run / WEIGHTS):
-        if not file.is_file():
-            raise Problem(f"{file} is missing; expected the folder of a finished run of generation, runs/METHOD--seed-N")
-    with reading(run / "config.json"):
-        about = json.loads((run / "config.json").read_text())
-    if about.get("task") != "generation":
-        raise Problem(f"{run} must be a run of generation, got one of {about.get('task')}")
-    names = {field.name for field in dataclasses.fields(GenerationConfig)}
-    settings: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in about.items() if key in names
-    }
-    config = GenerationConfig(**settings)
-    row = parse(about["method"])
-    model = build(config, row._replace(options={k: v for k, v in row.options.items() if k != "kl"}), about["channels"])
-    try:
-        model.load_state_dict(load_file(run / WEIGHTS))
-    except Exception as error:  # whatever a damaged file makes of it
-        raise Problem(f"{run / WEIGHTS} cannot be read: {str(error) or type(error).__name__}") from error
+    about, row, weights, _ = finished.load(run, "generation")
+    config = finished.settings(GenerationConfig, about)
+    model = build(config, row, about["channels"])
+    model.load_state_dict(weights)
     model.to(device).eval()
     model.seed()
     return model, config, about

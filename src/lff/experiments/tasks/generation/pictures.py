@@ -8,6 +8,7 @@ from jaxtyping import Int64, UInt8
 from torch import Tensor
 
 from lff.experiments import data
+from lff.experiments.devices import moved
 
 ON_DEVICE = 4 * 2**30  # bytes up to which pictures are kept on a GPU
 
@@ -44,8 +45,8 @@ class Pictures:
         if device.type == "cuda" and self.pixels.device != device and self.pixels.numel() <= ON_DEVICE:
             self.pixels = self.pixels.to(device)
         if self.pixels.device == device and device.type == "cuda":
-            return tokens(self.pixels[_moved(indices, device)])
-        return tokens(_moved(self.pixels[indices], device))
+            return tokens(self.pixels[moved(indices, device)])
+        return tokens(moved(self.pixels[indices], device))
 
 
 def read(folder: Path | None, split: str, size: int) -> Pictures:
@@ -53,8 +54,3 @@ def read(folder: Path | None, split: str, size: int) -> Pictures:
     if folder is None:
         return Pictures(data.embedded("train" if split == "train" else "test", size).pixels)
     return Pictures(data.downsampled(folder, split, size, Path.home() / ".cache" / "lff"))
-
-
-def _moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """To a device without waiting for it."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

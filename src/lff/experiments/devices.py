@@ -1,0 +1,21 @@
+"""Where things are computed, and how tensors get there."""
+
+import torch
+from torch import Tensor
+
+from lff.experiments.problems import Problem
+
+
+def find(name: str) -> torch.device:
+    """What "auto", "cpu" or "cuda" is here."""
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise Problem("--device cuda wants a GPU that torch can use, and there is none here")
+    return torch.device(("cuda" if there else "cpu") if name == "auto" else name)
+
+
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """To a device without waiting for it."""
+    if device.type != "cuda":
+        return tensor.to(device)
+    return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(device, non_blocking=True)
