@@ -77,33 +77,40 @@ def row(what: str, seconds: list[float], base: list[float], memory: float | None
     }
 
 
+def alone(config: GenerationConfig, method: str, batch: int, device: torch.device, repeats: int) -> tuple[list[float], float | None]:
+    """Seconds of some steps after three others, and the peak of memory in GiB."""
+    step = stepper(config, method, batch, device)
+    for _ in range(3):
+        step()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    seconds = [timed(step, device) for _ in range(repeats)]
+    del step
+    gc.collect()
+    return seconds, torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else None
+
+
 def hosts(config: GenerationConfig, batch: int, device: torch.device, repeats: int) -> list[dict[str, Any]]:
     """Each alone, over transformers' own."""
     found: dict[str, tuple[list[float], float | None]] = {}
     for name, settings in HOSTS.items():
-        step = stepper(replace(config, **settings), "Embed-2D", batch, device)  # type: ignore[arg-type]
-        for _ in range(3):
-            step()
-        if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats()
-        seconds = [timed(step, device) for _ in range(repeats)]
-        found[name] = seconds, torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else None
-        del step
-        gc.collect()
+        found[name] = alone(replace(config, **settings), "Embed-2D", batch, device, repeats)  # type: ignore[arg-type]
+        print(name, statistics.median(found[name][0]), found[name][1], flush=True)
     base = found["transformers"][0]
     return [row(f"Embed-2D, {name}", seconds, base, memory, None) for name, (seconds, memory) in found.items()]
 
 
 def methods(config: GenerationConfig, batch: int, device: torch.device, repeats: int) -> list[dict[str, Any]]:
-    """In turns, over Embed-2D, which runs twice."""
+    """In turns, over Embed-2D, which runs twice; the memory of each alone."""
     names = ["Embed-2D", "Learnable-Fourier+MLP", "Sine-2D", "Embed-2D, again"]
+    memory = {name: alone(config, name, batch, device, 2)[1] for name in names[:3]}
     steps = {name: stepper(config, name.removesuffix(", again"), batch, device) for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(3 + repeats):
         for name, step in steps.items():
             seconds[name].append(timed(step, device))
     seconds = {name: all_of_them[3:] for name, all_of_them in seconds.items()}  # the first compile
-    return [row(f"{name}, ours, in turns", seconds[name], seconds["Embed-2D"], None, PAPER.get(name)) for name in names]
+    return [row(f"{name}, ours, in turns", seconds[name], seconds["Embed-2D"], memory.get(name), PAPER.get(name)) for name in names]
 
 
 def main() -> None:
