@@ -29,7 +29,7 @@ def fused_mlp(encoding: "Modulated", positions: Tensor) -> Tensor | None:
     if encoding.impl == "auto" and positions.device.type not in kernels.DEVICES:  # soon said where there is no GPU
         return None
     norm_1, dense_1, norm_2, dropout, dense_2 = layers
-    unless = _changed("features", f, (FourierFeatures,)) or _other(*layers)
+    unless = _changed("features", f, (FourierFeatures,)) or _other(layers)
     if unless is not None:
         fused(encoding.impl, positions, dtype=torch.float32, unless=unless)
         return None
@@ -55,16 +55,17 @@ def fused_mlp(encoding: "Modulated", positions: Tensor) -> Tensor | None:
     return out
 
 
-def _other(norm_1: Any, dense_1: Any, norm_2: Any, dropout: Any, dense_2: Any) -> str | None:
+def _other(layers: list[Any]) -> str | None:
     """How the layers are not those of the constructor: then only they know what they compute."""
-    for (name, kinds), layer in zip(LAYERS.items(), (norm_1, dense_1, norm_2, dropout, dense_2), strict=True):
+    for (name, kinds), layer in zip(LAYERS.items(), layers, strict=True):
         reason = _changed(name, layer, kinds)
         if reason is not None:
             return reason
-    normed = isinstance(norm_1, nn.LayerNorm)
+    norm_1, dense_1, norm_2, dropout, dense_2 = layers
+    normed = type(norm_1) is nn.LayerNorm
     if type(norm_1) is not type(norm_2) or (normed and norm_1.eps != norm_2.eps):
         return "norm_1 and norm_2 are not alike"
-    if any(layer.bias is None for layer in ((dense_1, dense_2, norm_1, norm_2) if normed else (dense_1, dense_2))):
+    if dense_1.bias is None or dense_2.bias is None or (normed and (norm_1.bias is None or norm_2.bias is None)):
         return "a layer has no bias"
     if dense_1.weight.dtype != dense_2.weight.dtype:
         return "dense_1 and dense_2 differ in their dtypes"

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 
-from einops import rearrange
 from jaxtyping import Float, Num
 from torch import Tensor
 
@@ -34,8 +33,8 @@ class Grouped(Encoding):
         return coords // groups, depth // groups
 
     def encode(self, positions: Num[Tensor, "*batch {self.coords}"]) -> Float[Tensor, "*batch {self.depth}"]:
-        encoded: Tensor = self.encoder(rearrange(positions, "... (g m) -> ... g m", g=self.groups))
-        return rearrange(encoded, "... g d -> ... (g d)")
+        encoded: Tensor = self.encoder(positions.reshape(*positions.shape[:-1], self.groups, self.encoder.coords))
+        return encoded.flatten(-2)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, groups={self.groups}"

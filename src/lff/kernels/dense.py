@@ -4,15 +4,41 @@ Its second half, from the gradient of the hidden units to the weights and positi
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from lff.kernels.blocks import BLOCKS, WIDEST, cover, power_of_2, rows_at_once, split_rows, within
 from lff.kernels.features import refuse
+from lff.kernels.launch import Launch, remembered
 from lff.kernels.operator import operator
 from lff.kernels.serving import on, programs
+
+
+class Sizes(NamedTuple):
+    """What decides how the kernels on hidden units are launched."""
+
+    n: int
+    m: int
+    freqs: int
+    h: int
+    biased: bool
+    norm: bool
+    #: Of what enters the matrix products.
+    dtype: torch.dtype
+    device: torch.device
+
+    def constants(self) -> dict[str, Any]:
+        """What they are compiled for."""
+        scale = 1 / math.sqrt(2 * self.freqs)
+        return {"FREQS": self.freqs, "M": self.m, "H": self.h, "BIASED": self.biased, "NORM": self.norm, "SCALE": scale}
+
+
+def sizes(x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, norm: bool, dtype: torch.dtype) -> Sizes:
+    """Of these tensors."""
+    (n, m), freqs, h = x.shape, w_r.shape[0], w_1.shape[0]
+    return Sizes(n, m, freqs, h, bias is not None, norm, dtype, x.device)
 
 
 @operator("lff::fourier_dense")
@@ -23,23 +49,28 @@ def fourier_dense(
 
     LayerNorm has no affine part here, and with it every row of W_1 must have the mean 0.
     """
-    from lff.kernels.dense_kernels import dense_forward
-
     x, w_r, bias = ready(x, w_r, bias)
     w_1 = w_1.to(dtype).contiguous()
-    n, h = x.shape[0], w_1.shape[0]
-    out, means = x.new_empty(n, h, dtype=dtype), x.new_empty(n if norm else 0)
-    if n:
-        block = BLOCKS["dense"]
-        busy = cover(programs(x.device), cover(h, block.units))
-        rows = rows_at_once("dense", n, busy, units=block.units, dtype=dtype)
+    s = sizes(x, w_r, bias, w_1, norm, dtype)
+    out, means = x.new_empty(s.n, s.h, dtype=dtype), x.new_empty(s.n if norm else 0)
+    if s.n:
         with on(x):
-            dense_forward[(cover(n, rows), cover(h, block.units))](
-                x, w_r, w_r if bias is None else bias, w_1, b_1.float().contiguous(), out, means, n,
-                **sizes(x, w_r, bias, h, norm), EPS=eps,
-                ROWS=rows, BLOCK=within(block.freqs, w_r.shape[0]), UNITS=block.units, **block.options(rows),
-            )  # fmt: skip
+            _forward_launch(s, eps)(x, w_r, w_r if bias is None else bias, w_1, b_1.float().contiguous(), out, means)
     return out, means
+
+
+@remembered
+def _forward_launch(s: Sizes, eps: float) -> Launch:
+    from lff.kernels.dense_kernels import dense_forward
+
+    block = BLOCKS["dense"]
+    layers = cover(s.h, block.units)
+    rows = rows_at_once("dense", s.n, cover(programs(s.device), layers), units=block.units, dtype=s.dtype)
+    return Launch(
+        dense_forward, (cover(s.n, rows), layers), s.n,
+        **s.constants(), EPS=eps,
+        ROWS=rows, BLOCK=within(block.freqs, s.freqs), UNITS=block.units, **block.options(rows),
+    )  # fmt: skip
 
 
 @operator("lff::fourier_dense_backward")
@@ -49,49 +80,57 @@ def fourier_dense_backward(
     """Gradients of the positions, [N, m] or empty, and of W_1, W_r^T and the bias in a row: outputs must not share memory."""
     x, w_r, bias = ready(x, w_r, bias)
     w_1 = w_1.to(grad_u.dtype).contiguous()
-    (n, m), freqs, h = x.shape, w_r.shape[0], w_1.shape[0]
-    grad_x = x.new_empty(n if need_x else 0, m)
-    if not n:
-        return grad_x, x.new_zeros(h * 2 * freqs + (m + 1) * freqs)
-    operands = (x, w_r, bias, w_1, grad_u.contiguous(), grad_mean, norm)
-    if need_x:
-        positions_backward(*operands, grad_x)
-    return grad_x, weights_backward(*operands)
+    s = sizes(x, w_r, bias, w_1, norm, grad_u.dtype)
+    grad_x = x.new_empty(s.n if need_x else 0, s.m)
+    if not s.n:
+        return grad_x, x.new_zeros(s.h * 2 * s.freqs + (s.m + 1) * s.freqs)
+    operands = (x, w_r, bias, w_1, grad_u.contiguous(), grad_mean)
+    with on(x):
+        if need_x:
+            positions_backward(s, *operands, grad_x)
+        return grad_x, weights_backward(s, *operands)
 
 
 def weights_backward(
-    x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, grad_u: Tensor, grad_mean: Tensor, norm: bool
+    s: Sizes, x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, grad_u: Tensor, grad_mean: Tensor
 ) -> Tensor:
     """Gradients of W_1, W_r^T and the bias in a row, from those of u = W_1 r_x and of the features' mean."""
-    operands = (x, w_r, bias, w_1, grad_u, grad_mean, norm)
-    if w_1.shape[0] <= WIDEST:
-        return weight_parts(*operands).sum(0)
-    return torch.cat([weight_parts(*operands, w_r_too=False).sum(0), weight_parts(*operands, w_1_too=False).sum(0)])
+    operands = (x, w_r, bias, w_1, grad_u, grad_mean)
+    if s.h <= WIDEST:
+        return weight_parts(s, *operands).sum(0)
+    return torch.cat([weight_parts(s, *operands, w_r_too=False).sum(0), weight_parts(s, *operands, w_1_too=False).sum(0)])
 
 
 def weight_parts(
-    x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, grad_u: Tensor, grad_mean: Tensor, norm: bool,
+    s: Sizes, x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, grad_u: Tensor, grad_mean: Tensor,
     *, w_1_too: bool = True, w_r_too: bool = True,
 ) -> Tensor:  # fmt: skip
     """The same for each share of the positions, [shares, ...]. Both kinds at once only where one program can hold all units."""
+    launch, shares, size = _weights_launch(s, w_1_too, w_r_too)
+    part = x.new_empty(shares, size)
+    launch(x, w_r, w_r if bias is None else bias, w_1, grad_u, grad_mean, part)
+    return part
+
+
+@remembered
+def _weights_launch(s: Sizes, w_1_too: bool, w_r_too: bool) -> tuple[Launch, int, int]:
+    """With the number of shares and the size of each."""
     from lff.kernels.dense_kernels import dense_weights
 
-    block, (n, m), freqs, h = BLOCKS["dense_weights"], x.shape, w_r.shape[0], w_1.shape[0]
-    units = power_of_2(h, 16) if h <= WIDEST else block.units
-    layers = cover(h, units) if w_1_too else 1  # one program has all units of W_r's gradient
-    width = within(block.freqs, freqs)
-    columns = cover(freqs, width)
-    busy = cover(3 * programs(x.device), columns * layers)  # three to a multiprocessor, by their registers
-    rows, share, shares = split_rows("dense_weights", n, busy, units=units, dtype=grad_u.dtype, freqs=width)
-    part = x.new_empty(shares, w_1_too * h * 2 * freqs + w_r_too * (m + 1) * freqs)
-    with on(x):
-        dense_weights[(columns, shares, layers)](
-            x, w_r, w_r if bias is None else bias, w_1, grad_u, grad_mean,
-            part, part[:, w_1_too * h * 2 * freqs :], n, share, part.shape[1],
-            **sizes(x, w_r, bias, h, norm), W_1=w_1_too, W_R=w_r_too,
-            ROWS=rows, BLOCK=width, UNITS=units, PADDED=power_of_2(m + 1), **block.options(rows),
-        )  # fmt: skip
-    return part
+    block = BLOCKS["dense_weights"]
+    units = power_of_2(s.h, 16) if s.h <= WIDEST else block.units
+    layers = cover(s.h, units) if w_1_too else 1  # one program has all units of W_r's gradient
+    width = within(block.freqs, s.freqs)
+    columns = cover(s.freqs, width)
+    busy = cover(3 * programs(s.device), columns * layers)  # three to a multiprocessor, by their registers
+    rows, share, shares = split_rows("dense_weights", s.n, busy, units=units, dtype=s.dtype, freqs=width)
+    size = w_1_too * s.h * 2 * s.freqs + w_r_too * (s.m + 1) * s.freqs
+    launch = Launch(
+        dense_weights, (columns, shares, layers), s.n, share, size,
+        **s.constants(), W_1=w_1_too, W_R=w_r_too,
+        ROWS=rows, BLOCK=width, UNITS=units, PADDED=power_of_2(s.m + 1), **block.options(rows),
+    )  # fmt: skip
+    return launch, shares, size
 
 
 def split_weights(grads: Tensor, w_r: Tensor, w_1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -102,31 +141,29 @@ def split_weights(grads: Tensor, w_r: Tensor, w_1: Tensor) -> tuple[Tensor, Tens
 
 
 def positions_backward(
-    x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, grad_u: Tensor, grad_mean: Tensor, norm: bool, out: Tensor
+    s: Sizes, x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, grad_u: Tensor, grad_mean: Tensor, out: Tensor
 ) -> None:
     """Writes the gradient of the positions, [N, m]."""
+    _positions_launch(s)(x, w_r, w_r if bias is None else bias, w_1, grad_u, grad_mean, out)
+
+
+@remembered
+def _positions_launch(s: Sizes) -> Launch:
     from lff.kernels.dense_kernels import dense_positions
 
-    block, (n, m), h = BLOCKS["dense_positions"], x.shape, w_1.shape[0]
-    units = min(block.units, power_of_2(h, 16))
-    rows = rows_at_once("dense_positions", n, programs(x.device), units=units, dtype=grad_u.dtype)
-    with on(x):
-        dense_positions[(cover(n, rows),)](
-            x, w_r, w_r if bias is None else bias, w_1, grad_u, grad_mean, out, n,
-            **sizes(x, w_r, bias, h, norm),
-            ROWS=rows, BLOCK=within(block.freqs, w_r.shape[0]), UNITS=units, PADDED=power_of_2(m), **block.options(rows),
-        )  # fmt: skip
+    block = BLOCKS["dense_positions"]
+    units = min(block.units, power_of_2(s.h, 16))
+    rows = rows_at_once("dense_positions", s.n, programs(s.device), units=units, dtype=s.dtype)
+    return Launch(
+        dense_positions, (cover(s.n, rows),), s.n,
+        **s.constants(),
+        ROWS=rows, BLOCK=within(block.freqs, s.freqs), UNITS=units, PADDED=power_of_2(s.m), **block.options(rows),
+    )  # fmt: skip
 
 
 def ready(x: Tensor, w_r: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """As the kernels take them: contiguous, in float32."""
     return x.float().contiguous(), w_r.float().contiguous(), None if bias is None else bias.float().contiguous()
-
-
-def sizes(x: Tensor, w_r: Tensor, bias: Tensor | None, h: int, norm: bool) -> dict[str, Any]:
-    """What the kernels on hidden units are compiled for."""
-    freqs = len(w_r)
-    return {"FREQS": freqs, "M": x.shape[1], "H": h, "BIASED": bias is not None, "NORM": norm, "SCALE": 1 / math.sqrt(2 * freqs)}
 
 
 @fourier_dense.register_fake

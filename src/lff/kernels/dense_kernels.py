@@ -62,15 +62,15 @@ def _grad_features(
 @triton.jit
 @no_type_check
 def dense_weights(
-    x, w_r, bias, w_1, grad_u, grad_mean, part_w_1, part_w_r, N, SHARE, STRIDE,
+    x, w_r, bias, w_1, grad_u, grad_mean, part, N, SHARE, STRIDE,
     FREQS: tl.constexpr, M: tl.constexpr, H: tl.constexpr, BIASED: tl.constexpr, NORM: tl.constexpr, SCALE: tl.constexpr,
     W_1: tl.constexpr, W_R: tl.constexpr,
     ROWS: tl.constexpr, BLOCK: tl.constexpr, UNITS: tl.constexpr, PADDED: tl.constexpr,
 ):  # fmt: skip
     """Gradients over a share of the positions, of W_1 or of W_r and the bias or of all; grid (frequencies, shares, units).
 
-    Those of W_1 are of one block of units; those of W_r take all units. Shares are STRIDE apart. Tiles are [BLOCK, ROWS], so
-    that a product's result is as the next product wants its first factor, and sines are made in one layout only.
+    Those of W_1 are of one block of units; those of W_r, behind them, take all units. Shares are STRIDE apart. Tiles are
+    [BLOCK, ROWS], so that a product's result is as the next product wants its first factor; sines are made in one layout only.
     """
     freqs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     units = tl.program_id(2) * UNITS + tl.arange(0, UNITS)
@@ -95,12 +95,12 @@ def dense_weights(
             sums = add_weight_sums(sums, (grad_sin * cos - grad_cos * sin) * SCALE, x, rows, N, M, PADDED)
     share = tl.program_id(1).to(tl.int64) * STRIDE
     if W_1:
-        at = part_w_1 + share + units[None, :] * (2 * FREQS) + freqs[:, None]
+        at = part + share + units[None, :] * (2 * FREQS) + freqs[:, None]
         inside = (units < H)[None, :] & (freqs < FREQS)[:, None]
         tl.store(at, sum_cos * SCALE, mask=inside)
         tl.store(at + FREQS, sum_sin * SCALE, mask=inside)
     if W_R:
-        store_sums(part_w_r + share, sums, freqs, FREQS, M, PADDED)
+        store_sums(part + W_1 * H * 2 * FREQS + share, sums, freqs, FREQS, M, PADDED)
 
 
 @triton.jit

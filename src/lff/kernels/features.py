@@ -4,13 +4,14 @@ Shapes: m coordinates, freqs = |F|/2. Gradients are summed in a fixed order, so 
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Num
 from torch import Tensor
 
 from lff.kernels.blocks import BLOCKS, cover, power_of_2, rows_at_once, split_rows
+from lff.kernels.launch import Launch, remembered
 from lff.kernels.operator import operator
 from lff.kernels.serving import on, programs, require
 
@@ -40,19 +41,11 @@ def fourier_features(
 
 @operator("lff::fourier_features")
 def _features(x: Tensor, w_r: Tensor, bias: Tensor | None, dtype: torch.dtype, scale: float | None = None) -> Tensor:
-    from lff.kernels.feature_kernels import features_forward
-
-    x, sizes = x.contiguous(), _sizes(x, w_r, bias, scale)
-    out = x.new_empty(len(x), 2 * len(w_r), dtype=dtype)
+    x, s = x.contiguous(), _sizes(x, w_r, bias, scale, dtype)
+    out = x.new_empty(s.n, 2 * s.freqs, dtype=dtype)
     if out.numel():
-        block = BLOCKS["features"]
-        rows = rows_at_once("features", len(x), programs(x.device))
-        grid = (cover(len(x), rows), cover(len(w_r), block.freqs))
         with on(x):
-            features_forward[grid](
-                x, *_weights(w_r, bias), out, len(x), *sizes,
-                ROWS=rows, BLOCK=block.freqs, **block.options(rows),
-            )  # fmt: skip
+            _forward_launch(s)(x, *_weights(w_r, bias), out)
     return out
 
 
@@ -61,33 +54,42 @@ def _features_backward(
     grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, scale: float | None, need_x: bool, need_weights: bool
 ) -> tuple[Tensor, Tensor]:
     """Gradients of the positions, [N, m], and of W_r^T and the bias below it, [m + 1, freqs]; one that is not needed is empty."""
-    from lff.kernels.feature_kernels import features_positions, features_weights
-
-    grad, x, sizes = grad.contiguous(), x.contiguous(), _sizes(x, w_r, bias, scale)
-    (n, m), freqs = x.shape, len(w_r)
-    grad_x = x.new_empty(n if need_x else 0, m)
-    grad_weights = x.new_zeros(m + 1 if need_weights else 0, freqs)
+    grad, x, s = grad.contiguous(), x.contiguous(), _sizes(x, w_r, bias, scale, grad.dtype)
+    grad_x = x.new_empty(s.n if need_x else 0, s.m)
+    grad_weights = x.new_zeros(s.m + 1 if need_weights else 0, s.freqs)
     if not grad.numel():
         return grad_x, grad_weights
-    busy, padded = programs(x.device), power_of_2(m + 1)
     with on(x):
         if need_x:
-            block, rows = BLOCKS["features_positions"], rows_at_once("features_positions", n, busy)
-            features_positions[(cover(n, rows),)](
-                x, *_weights(w_r, bias), grad, grad_x, n, *sizes,
-                ROWS=rows, BLOCK=block.freqs, PADDED=padded, **block.options(rows),
-            )  # fmt: skip
+            _positions_launch(s)(x, *_weights(w_r, bias), grad, grad_x)
         if need_weights:
-            block = BLOCKS["features_weights"]
-            columns = cover(freqs, block.freqs)
-            rows, share, shares = split_rows("features_weights", n, cover(busy, columns))
-            part = x.new_empty(shares, m + 1, freqs)
-            features_weights[(columns, shares)](
-                x, *_weights(w_r, bias), grad, part, n, share, *sizes,
-                ROWS=rows, BLOCK=block.freqs, PADDED=padded, **block.options(rows),
-            )  # fmt: skip
+            launch = _weights_launch(s)
+            part = x.new_empty(launch.grid[1], s.m + 1, s.freqs)
+            launch(x, *_weights(w_r, bias), grad, part)
             grad_weights = part.sum(0)
     return grad_x, grad_weights
+
+
+class Sizes(NamedTuple):
+    """What decides how the kernels are launched."""
+
+    n: int
+    m: int
+    freqs: int
+    biased: bool
+    scale: float
+    #: Of the output, and of its gradient.
+    dtype: torch.dtype
+    device: torch.device
+
+    def constants(self) -> dict[str, Any]:
+        """What they are compiled for."""
+        return {"FREQS": self.freqs, "M": self.m, "BIASED": self.biased, "SCALE": self.scale}
+
+
+def _sizes(x: Tensor, w_r: Tensor, bias: Tensor | None, scale: float | None, dtype: torch.dtype) -> Sizes:
+    (n, m), freqs = x.shape, w_r.shape[0]
+    return Sizes(n, m, freqs, bias is not None, 1 / math.sqrt(2 * freqs) if scale is None else scale, dtype, x.device)
 
 
 def _weights(w_r: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -96,9 +98,37 @@ def _weights(w_r: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
     return w_r, w_r if bias is None else bias.contiguous()
 
 
-def _sizes(x: Tensor, w_r: Tensor, bias: Tensor | None, scale: float | None) -> tuple[int, int, bool, float]:
-    """FREQS, M, BIASED and SCALE."""
-    return len(w_r), x.shape[1], bias is not None, 1 / math.sqrt(2 * len(w_r)) if scale is None else scale
+@remembered
+def _forward_launch(s: Sizes) -> Launch:
+    from lff.kernels.feature_kernels import features_forward
+
+    block, rows = BLOCKS["features"], rows_at_once("features", s.n, programs(s.device))
+    grid = (cover(s.n, rows), cover(s.freqs, block.freqs))
+    return Launch(features_forward, grid, s.n, **s.constants(), ROWS=rows, BLOCK=block.freqs, **block.options(rows))
+
+
+@remembered
+def _positions_launch(s: Sizes) -> Launch:
+    from lff.kernels.feature_kernels import features_positions
+
+    block, rows = BLOCKS["features_positions"], rows_at_once("features_positions", s.n, programs(s.device))
+    return Launch(
+        features_positions, (cover(s.n, rows),), s.n,
+        **s.constants(), ROWS=rows, BLOCK=block.freqs, PADDED=power_of_2(s.m + 1), **block.options(rows),
+    )  # fmt: skip
+
+
+@remembered
+def _weights_launch(s: Sizes) -> Launch:
+    from lff.kernels.feature_kernels import features_weights
+
+    block = BLOCKS["features_weights"]
+    columns = cover(s.freqs, block.freqs)
+    rows, share, shares = split_rows("features_weights", s.n, cover(programs(s.device), columns))
+    return Launch(
+        features_weights, (columns, shares), s.n, share,
+        **s.constants(), ROWS=rows, BLOCK=block.freqs, PADDED=power_of_2(s.m + 1), **block.options(rows),
+    )  # fmt: skip
 
 
 @_features.register_fake

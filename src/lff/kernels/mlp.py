@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from lff.kernels.blocks import BLOCKS, cover, power_of_2, rows_at_once, split_rows, within
-from lff.kernels.dense import positions_backward, ready, sizes, weight_parts
+from lff.kernels.dense import Sizes, positions_backward, ready, sizes, weight_parts
 from lff.kernels.features import refuse
 from lff.kernels.fold import add_up, fold_grads, prepare
+from lff.kernels.launch import Launch, remembered
 from lff.kernels.operator import operator
 from lff.kernels.serving import on, programs
 
@@ -24,24 +25,31 @@ def mlp(
     eps: float, dropout: float, dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """With LayerNorm where its weights and shifts are there. Gives W_1, b_1 and W_2 too, as the backward takes them."""
-    from lff.kernels.modulated_kernels import mlp_forward
-
-    w, b, second, second_bias = prepare(w_1, b_1, weight_1, shift_1, w_2, b_2, dtype)
     x, w_r, bias = ready(x, w_r, bias)
-    n, h, d, block, norm = x.shape[0], w_1.shape[0], w_2.shape[0], BLOCKS["mlp"], weight_2 is not None
-    out = x.new_empty(n, d, dtype=dtype)
-    if n:
-        units = power_of_2(h, 16)
-        rows = rows_at_once("mlp", n, programs(x.device), units=units, dtype=dtype)
-        with on(x):
-            mlp_forward[(cover(n, rows),)](
+    s, d = sizes(x, w_r, bias, w_1, weight_2 is not None, dtype), w_2.shape[0]
+    out = x.new_empty(s.n, d, dtype=dtype)
+    with on(x):
+        w, b, second, second_bias = prepare(w_1, b_1, weight_1, shift_1, w_2, b_2, dtype)
+        if s.n:
+            _forward_launch(s, d, eps, dropout)(
                 x, w_r, w_r if bias is None else bias, w, b, second, second_bias,
-                *_or(w_r, weight_2, shift_2), w_r if seed is None else seed, out, n,
-                **sizes(x, w_r, bias, h, norm), D=d, EPS=eps, DROPOUT=dropout,
-                ROWS=rows, BLOCK=within(block.freqs, w_r.shape[0]), UNITS=units, DEPTH=within(block.depth, d),
-                **block.options(rows),
+                *_or(w_r, weight_2, shift_2), w_r if seed is None else seed, out,
             )  # fmt: skip
     return out, w, b, second
+
+
+@remembered
+def _forward_launch(s: Sizes, d: int, eps: float, dropout: float) -> Launch:
+    from lff.kernels.modulated_kernels import mlp_forward
+
+    block, units = BLOCKS["mlp"], power_of_2(s.h, 16)
+    rows = rows_at_once("mlp", s.n, programs(s.device), units=units, dtype=s.dtype)
+    return Launch(
+        mlp_forward, (cover(s.n, rows),), s.n,
+        **s.constants(), D=d, EPS=eps, DROPOUT=dropout,
+        ROWS=rows, BLOCK=within(block.freqs, s.freqs), UNITS=units, DEPTH=within(block.depth, d),
+        **block.options(rows),
+    )  # fmt: skip
 
 
 @operator("lff::fourier_mlp_backward")
@@ -56,63 +64,75 @@ def mlp_backward(
     W_1, weight_1 and shift_1.
     """
     x, w_r, bias = ready(x, w_r, bias)
-    (n, m), h, norm = x.shape, w.shape[0], weight_2 is not None
-    grad_x = x.new_empty(n if need_x else 0, m)
-    row, affine = sum(_grad_sizes(w_r, w, second)), _affine_size(w, norm)
-    if not n:
-        return grad_x, x.new_zeros(row), x.new_zeros(affine)
+    s = sizes(x, w_r, bias, w, weight_2 is not None, second.dtype)
+    grad_x = x.new_empty(s.n if need_x else 0, s.m)
+    if not s.n:
+        return grad_x, x.new_zeros(sum(_grad_sizes(w_r, w, second))), x.new_zeros(_affine_size(w, s.norm))
     grad = grad.to(second.dtype).contiguous()
-    p, grad_u, grad_mean, part_h = _rows_backward(grad, x, w_r, bias, w, b, second, weight_2, shift_2, seed, eps, dropout)
-    part_2 = _second_parts(p, grad)
-    del p
-    operands = (x, w_r, bias, w, grad_u, grad_mean, norm)
-    if need_x:
-        positions_backward(*operands, grad_x)
-    grads = add_up(weight_parts(*operands), part_2, part_h, w_r)
-    if weight_1 is None or shift_1 is None:
-        return grad_x, grads, x.new_empty(0)
-    grad_w, grad_b = grads[: w.numel()].reshape(w.shape), grads[-3 * h : -2 * h]
-    return grad_x, grads, fold_grads(grad_w, grad_b, w_1, weight_1, shift_1)
+    with on(x):
+        p, grad_u, grad_mean, part_h = _rows_backward(s, grad, x, w_r, bias, w, b, second, weight_2, shift_2, seed, eps, dropout)
+        part_2 = _second_parts(s, p, grad)
+        del p
+        operands = (x, w_r, bias, w, grad_u, grad_mean)
+        if need_x:
+            positions_backward(s, *operands, grad_x)
+        grads = add_up(weight_parts(s, *operands), part_2, part_h, w_r)
+        if weight_1 is None or shift_1 is None:
+            return grad_x, grads, x.new_empty(0)
+        grad_w, grad_b = grads[: w.numel()].reshape(w.shape), grads[-3 * s.h : -2 * s.h]
+        return grad_x, grads, fold_grads(grad_w, grad_b, w_1, weight_1, shift_1)
 
 
 def _rows_backward(
-    grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, b_1: Tensor, w_2: Tensor,
+    s: Sizes, grad: Tensor, x: Tensor, w_r: Tensor, bias: Tensor | None, w_1: Tensor, b_1: Tensor, w_2: Tensor,
     weight_2: Tensor | None, shift_2: Tensor | None, seed: Tensor | None, eps: float, dropout: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """What W_2 multiplied, [N, H]; gradients of u = W_1 r_x, of the features' mean, and of b_1, weight_2 and shift_2 in parts."""
-    from lff.kernels.modulated_kernels import mlp_rows
-
-    n, h, d, block, norm = x.shape[0], w_1.shape[0], w_2.shape[0], BLOCKS["mlp_rows"], weight_2 is not None
-    units, width = power_of_2(h, 16), within(block.freqs, w_r.shape[0])
-    rows = rows_at_once("mlp_rows", n, programs(x.device), units=units, dtype=grad.dtype, freqs=width)
-    part = x.new_empty(cover(n, rows), 3 * h)
-    p, grad_u, grad_mean = x.new_empty(n, h, dtype=grad.dtype), x.new_empty(n, h, dtype=grad.dtype), x.new_empty(n if norm else 0)
-    with on(x):
-        mlp_rows[(cover(n, rows),)](
-            x, w_r, w_r if bias is None else bias, w_1, b_1, w_2,
-            *_or(w_r, weight_2, shift_2), w_r if seed is None else seed, grad, p, grad_u, grad_mean, part, n,
-            **sizes(x, w_r, bias, h, norm), D=d, EPS=eps, DROPOUT=dropout,
-            ROWS=rows, BLOCK=width, UNITS=units, DEPTH=_depth(block.depth, d, units, grad.dtype),
-            **block.options(rows),
-        )  # fmt: skip
+    launch = _rows_launch(s, w_2.shape[0], eps, dropout)
+    part = x.new_empty(launch.grid[0], 3 * s.h)
+    p, grad_u, grad_mean = grad.new_empty(s.n, s.h), grad.new_empty(s.n, s.h), x.new_empty(s.n if s.norm else 0)
+    launch(
+        x, w_r, w_r if bias is None else bias, w_1, b_1, w_2,
+        *_or(w_r, weight_2, shift_2), w_r if seed is None else seed, grad, p, grad_u, grad_mean, part,
+    )  # fmt: skip
     return p, grad_u, grad_mean, part
 
 
-def _second_parts(p: Tensor, grad: Tensor) -> Tensor:
+@remembered
+def _rows_launch(s: Sizes, d: int, eps: float, dropout: float) -> Launch:
+    from lff.kernels.modulated_kernels import mlp_rows
+
+    block, units = BLOCKS["mlp_rows"], power_of_2(s.h, 16)
+    width = within(block.freqs, s.freqs)
+    rows = rows_at_once("mlp_rows", s.n, programs(s.device), units=units, dtype=s.dtype, freqs=width)
+    return Launch(
+        mlp_rows, (cover(s.n, rows),), s.n,
+        **s.constants(), D=d, EPS=eps, DROPOUT=dropout,
+        ROWS=rows, BLOCK=width, UNITS=units, DEPTH=_depth(block.depth, d, units, s.dtype),
+        **block.options(rows),
+    )  # fmt: skip
+
+
+def _second_parts(s: Sizes, p: Tensor, grad: Tensor) -> Tensor:
     """Gradients of W_2 and b_2, a row for each share of the positions."""
+    d = grad.shape[1]
+    launch = _second_launch(s, d)
+    part = p.new_empty(launch.grid[1], d * s.h + d, dtype=torch.float32)
+    launch(p, grad, part)
+    return part
+
+
+@remembered
+def _second_launch(s: Sizes, d: int) -> Launch:
     from lff.kernels.modulated_kernels import mlp_weights
 
-    (n, h), d, block = p.shape, grad.shape[1], BLOCKS["mlp_weights"]
-    units = power_of_2(h, 16)
-    depth = _depth(block.depth, d, units, grad.dtype)
+    block, units = BLOCKS["mlp_weights"], power_of_2(s.h, 16)
+    depth = _depth(block.depth, d, units, s.dtype)
     columns = cover(d, depth)
-    rows, share, shares = split_rows("mlp_weights", n, cover(2 * programs(p.device), columns), units=units, dtype=grad.dtype)
-    part = p.new_empty(shares, d * h + d, dtype=torch.float32)
-    with on(p):
-        mlp_weights[(columns, shares)](
-            p, grad, part, n, share, H=h, D=d, ROWS=rows, UNITS=units, DEPTH=depth, **block.options(rows)
-        )  # fmt: skip
-    return part
+    rows, share, shares = split_rows("mlp_weights", s.n, cover(2 * programs(s.device), columns), units=units, dtype=s.dtype)
+    return Launch(
+        mlp_weights, (columns, shares), s.n, share, H=s.h, D=d, ROWS=rows, UNITS=units, DEPTH=depth, **block.options(rows)
+    )  # fmt: skip
 
 
 def _depth(most: int, depth: int, units: int, dtype: torch.dtype) -> int:
@@ -177,19 +197,24 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
     if norms[0] is not None:
         features = w_1.shape[1]
         grad_w_1, *affine_1 = torch.split(grads_norm, [w_1.numel(), features, features])
-        grads_affine = [g.to(p.dtype) for g, p in zip([*affine_1, *affine_2], norms, strict=True)]
+        grads_affine = [_in(g, p.dtype) for g, p in zip([*affine_1, *affine_2], norms, strict=True)]
     b_1_dtype, w_2_dtype, b_2_dtype = ctx.dtypes
     return (
         grad_x if need_x else None,
-        grad_w_r.reshape(w_r.shape).to(w_r.dtype),
-        None if bias is None else grad_bias.to(bias.dtype),
-        grad_w_1.reshape(w_1.shape).to(w_1.dtype),
-        grad_b_1.to(b_1_dtype),
-        grad_w_2.reshape(second.shape).to(w_2_dtype),
-        grad_b_2.to(b_2_dtype),
+        _in(grad_w_r.view(w_r.shape), w_r.dtype),
+        None if bias is None else _in(grad_bias, bias.dtype),
+        _in(grad_w_1.view(w_1.shape), w_1.dtype),
+        _in(grad_b_1, b_1_dtype),
+        _in(grad_w_2.view(second.shape), w_2_dtype),
+        _in(grad_b_2, b_2_dtype),
         *grads_affine,
         *(None, None, None, None),
     )
+
+
+def _in(grad: Tensor, dtype: torch.dtype) -> Tensor:
+    """`grad.to(dtype)`, which takes ten times as long to find out that there is nothing to do."""
+    return grad if grad.dtype == dtype else grad.to(dtype)
 
 
 mlp.register_autograd(_backward, setup_context=_save)

@@ -36,21 +36,15 @@ def obstacle(*tensors: Tensor | None, dtype: torch.dtype = torch.float32) -> str
 
     Takes positions and weights in any order; positions may also be integers.
     """
-    given = [tensor for tensor in tensors if tensor is not None]
-    devices = {tensor.device for tensor in given}
-    types = {device.type for device in devices}
     if not INSTALLED:
         return "Triton is not installed"
-    if types - {"cuda"} and not (INTERPRETED and types == {"cpu"}):
-        return f"Triton needs tensors on a CUDA device, got {', '.join(sorted(types))}"
-    if torch.version.hip is not None:
-        return "the kernels are written for NVIDIA's GPUs"
-    if "cuda" in types and torch.cuda.is_available():
-        major = min(_major(device) for device in devices)
-        if major < 8:
-            return f"the kernels need a GPU of compute capability 8.0 or later, got {major}.x"
+    given = [tensor for tensor in tensors if tensor is not None]
+    for device in {tensor.device for tensor in given}:
+        reason = _obstacle_of(device)
+        if reason is not None:
+            return reason
     for tensor in given:
-        if tensor.is_floating_point() and tensor.dtype not in DTYPES:
+        if tensor.dtype not in DTYPES and tensor.is_floating_point():
             return f"the kernels compute in float32, got {tensor.dtype}"
     return None if dtype in DTYPES else f"the kernels give float32, bfloat16 or float16, not {dtype}"
 
@@ -63,8 +57,23 @@ def require(*tensors: Tensor | None, dtype: torch.dtype) -> None:
 
 
 @as_constant
-def _major(device: torch.device) -> int:
-    return int(_properties(device).major)
+def _obstacle_of(device: torch.device) -> str | None:
+    return _looked_up(device)
+
+
+@functools.cache
+def _looked_up(device: torch.device) -> str | None:
+    if device.type == "cpu" and INTERPRETED:
+        return None
+    if device.type != "cuda":
+        return f"Triton needs tensors on a CUDA device, got {device.type}"
+    if torch.version.hip is not None:
+        return "the kernels are written for NVIDIA's GPUs"
+    if torch.cuda.is_available():  # otherwise these are fake tensors
+        major = int(_properties(device).major)
+        if major < 8:
+            return f"the kernels need a GPU of compute capability 8.0 or later, got {major}.x"
+    return None
 
 
 def programs(device: torch.device) -> int:
