@@ -69,12 +69,12 @@ def test_a_tensor_at_an_odd_address_goes_by_triton() -> None:
 
 @pytest.mark.parametrize("norm", [False, True])
 def test_launches_repeat_on_other_tensors_addresses_and_dtypes(norm: bool) -> None:
-    """Each setting three times, in turns: no launch may take what was compiled for another one."""
-    encode = lff.LearnableFourier(3, 96, features=64, hidden=32, layer_norm=norm, impl="triton").to(DEVICE)
-    exact = lff.LearnableFourier(3, 96, features=64, hidden=32, layer_norm=norm, impl="torch").double().to(DEVICE)
+    """Each setting twice, in turns: no launch may take what was compiled for another one."""
+    encode = lff.LearnableFourier(3, 32, features=32, hidden=16, layer_norm=norm, impl="triton").to(DEVICE)
+    exact = lff.LearnableFourier(3, 32, features=32, hidden=16, layer_norm=norm, impl="torch").double().to(DEVICE)
     exact.load_state_dict(encode.state_dict())
-    for _ in range(3):
-        for rows, offset, half in [(128, 0, False), (128, 1, False), (128, 0, True), (1, 0, False), (127, 3, True)]:
+    for _ in range(2):
+        for rows, offset, half in [(32, 0, False), (32, 1, False), (32, 0, True), (1, 0, False), (31, 3, True)]:
             held = torch.rand(3 * rows + offset, device=DEVICE) * 8
             x = held[offset:].reshape(rows, 3).requires_grad_()
             wanted = x.detach().double().requires_grad_()
