@@ -1,5 +1,6 @@
 """What pictures are made of: runs of the folders that are asked for, their encodings, and the boxes of a data set."""
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -67,6 +68,7 @@ def places(run: Run) -> tuple[Float[Tensor, "rows cols 2"], Float[Tensor, "5 2"]
     return grid, torch.stack([grid[int(row), int(col)] for row, col in cells]), cells
 
 
+@functools.lru_cache(maxsize=1)  # two figures show them
 def boxes(data: Path | None) -> tuple[Int[Tensor, "train 4"], Int[Tensor, "unseen 4"], analysis.Hull]:
     """Of a captioning data set, or of the package's: boxes of training, unseen ones of widgets to caption, and their hull."""
     from lff.experiments.tasks.captioning import positions
