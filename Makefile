@@ -25,6 +25,8 @@ help:
 compare: .venv/stamp
 	$(BIN)/lff compare
 
+# One thread for each of the two processes: with more, those of both wait for each other.
+test: export OMP_NUM_THREADS = 1
 test: .venv/stamp
 	$(PYTEST) -n 2 $(HOOK) -m "not (compile or plain or gpu or data)" --ignore=tests/kernels
 	$(PYTEST) -n 2 -m "(compile or plain) and not (gpu or data)" --ignore=tests/kernels
