@@ -65,7 +65,10 @@ class Maker:
         if len(found) - len(lacking) < 2 or not found[figure.rows[0]]:
             raise Missing(f"runs of {figure.task} with {', '.join(lacking)}")
         comparison = next(c for c in self.sources.task(figure.task) if found[figure.rows[0]][0] in c.runs)
-        panels = [{str(row): found[row] for row in panel if found[row]} for panel in figure.panels]
+        panels = {
+            title: {str(row): found[row] for row in panel if found[row]}
+            for title, panel in zip(figure.titles, figure.panels, strict=True)
+        }
         said = f"{comparison.folder.name}, {len(found[figure.rows[0]])} seeds"
         return curves.draw(panels, comparison.measures[0]), f"{said}; without {', '.join(lacking)}" if lacking else said
 
