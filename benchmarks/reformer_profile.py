@@ -10,10 +10,13 @@ from torch.profiler import ProfilerActivity, profile
 #: Words in the names of kernels, or of operators on a CPU; the first group that has one of them takes it. A fused kernel that
 #: gathers and computes is among those that gather.
 GROUPS = {
-    "products": ("gemm", "cutlass", "nvjet", "xmma", "cublas", "triton_tem", "::mm", "::bmm", "addmm", "linear", "matmul", "einsum"),
-    "sorting": ("sort", "radix", "gather", "scatter", "index", "argsort"),
+    "products": (
+        "gemm", "cutlass", "nvjet", "xmma", "cublas", "triton_tem", "::mm", "::bmm", "addmm", "linear", "matmul", "einsum",
+    ),
+    "sorting": ("sort", "radix", "gather", "scatter", "index"),
     "elementwise": (
-        "elementwise", "copy", "memcpy", "memset", "triton_", "reduce", "softmax", "norm", "cat", "aten::", "fill", "adam", "multi_tensor",
+        "elementwise", "copy", "memcpy", "memset", "triton_", "reduce", "softmax", "norm", "cat", "aten::", "fill", "adam",
+        "multi_tensor",
     ),
 }  # fmt: skip
 LARGEST = 12

@@ -102,7 +102,7 @@ class DetectionConfig(Config):
 
 
 def tiny() -> DetectionConfig:
-    """`lff compare detection --preset tiny`: scenes of embedded garments, a minute on two CPU cores, for tests; far from trained."""
+    """`lff compare detection --preset tiny`: scenes of garments, a minute on two CPU cores, for the tests; far from trained."""
     return DetectionConfig(
         methods=("Sine-2D", "Learnable-Fourier+MLP"),
         seeds=2,
