@@ -76,7 +76,7 @@ class Task(ABC, Generic[C]):
         """The mean over a batch, by a forward pass of `model`."""
 
     def alike(self, model: nn.Module, seed: int) -> None:
-        """Told before every step a seed that all processes share, for what they must draw alike; torch's own differs by process."""
+        """Told before every step a seed that all processes share, for what they must draw alike; torch's own differs by each."""
         return None
 
     @abstractmethod
