@@ -147,7 +147,14 @@ BENCHES = ("bench-cpu", "bench-cuda")
 BENCHES_BRIEF = {"bench-cpu-brief": "bench-cpu", "bench-cuda-brief": "bench-cuda"}
 
 #: Comparisons of `lff compare` in results/, whose report's tables the docs show.
-COMPARISONS = ("classification-demo", "classification-explore", "classification-impl", "classification-mini", "generation-mini")
+COMPARISONS = (
+    "classification-demo",
+    "classification-explore",
+    "classification-impl",
+    "classification-mini",
+    "detection-demo",
+    "generation-mini",
+)
 
 #: Their methods against another than the host's default: the comparison and that method.
 AGAINST = {
