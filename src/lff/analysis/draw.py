@@ -48,7 +48,7 @@ def maps(
 
     Args:
         rows: what `similarity` gave over a grid; a name for each row.
-        at: the cells that are looked from, marked by a ring.
+        at: the cells that are looked from, marked on the left and below.
         names: of these cells; by default those of `landmarks`, or none.
     """
     rows = rows if isinstance(rows, Mapping) else {"": rows}
@@ -61,8 +61,9 @@ def maps(
     for line, (title, row) in zip(grid, rows.items(), strict=True):
         for axes, values, place in zip(line, row, at, strict=True):
             image = axes.imshow(values.numpy(), cmap=MAP, vmin=low, vmax=1)
-            axes.plot(float(place[1]), float(place[0]), "o", ms=6, mfc="none", mec="white", mew=1.2)
-            axes.set(xticks=[], yticks=[])
+            # Outside of the map: a ring at the place would hide a ball of a few cells.
+            axes.set(xticks=[float(place[1])], yticks=[float(place[0])], xticklabels=[], yticklabels=[])
+            axes.tick_params(length=5, width=1.2, color=INK)
         line[0].set_ylabel(title, fontsize=10, color=INK)
     for axes, name in zip(grid[0], names, strict=True):
         axes.set_title(name, fontsize=10, color=INK)

@@ -184,7 +184,9 @@ class Engine:
         return found
 
     def _reseed(self) -> None:
-        state = (self.seed * 1_000_003 + self.step) * 4099 + self.world.rank
+        shared = (self.seed * 1_000_003 + self.step) * 4099
+        state = shared + self.world.rank
+        self.task.alike(self.module, shared)
         torch.default_generator.manual_seed(state)
         if self.world.device.type == "cuda":
             torch.cuda.default_generators[self.world.device.index or 0].manual_seed(state)

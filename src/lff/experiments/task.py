@@ -75,6 +75,10 @@ class Task(ABC, Generic[C]):
     def loss(self, model: nn.Module, batch: Any) -> Tensor:
         """The mean over a batch, by a forward pass of `model`."""
 
+    def alike(self, model: nn.Module, seed: int) -> None:
+        """Told before every step a seed that all processes share, for what they must draw alike; torch's own differs by each."""
+        return None
+
     @abstractmethod
     def evaluate(self, model: nn.Module, world: World) -> dict[str, float]:
         """The measures and what else is worth a curve; `model` is in evaluation mode."""

@@ -65,7 +65,10 @@ class Maker:
         if len(found) - len(lacking) < 2 or not found[figure.rows[0]]:
             raise Missing(f"runs of {figure.task} with {', '.join(lacking)}")
         comparison = next(c for c in self.sources.task(figure.task) if found[figure.rows[0]][0] in c.runs)
-        panels = [{str(row): found[row] for row in panel if found[row]} for panel in figure.panels]
+        panels = {
+            title: {str(row): found[row] for row in panel if found[row]}
+            for title, panel in zip(figure.titles, figure.panels, strict=True)
+        }
         said = f"{comparison.folder.name}, {len(found[figure.rows[0]])} seeds"
         return curves.draw(panels, comparison.measures[0]), f"{said}; without {', '.join(lacking)}" if lacking else said
 
@@ -134,13 +137,16 @@ def _paper(maker: Maker, figure: PaperFigure, out: Path) -> Made:
 def _beyond(sources: Sources, out: Path) -> list[Made]:
     """The same kinds of pictures for the runs that the paper has no figure of: similarity, and W_r where there is one."""
     made = []
+    maps = [sources.kept(figure.task, figure.rows[0]) for figure in FIGURES if figure.kind == "maps"]
+    drawn = {run.folder for run in maps if run is not None}
     for comparison in sources.comparisons:
         task = str(comparison.about["task"])
         shown = {method: next((r for r in comparison.finished(method) if encodings(r)), None) for method in comparison.methods}
         for run in filter(None, shown.values()):
             name = f"{comparison.folder.resolve().name}-{slug(run.method, run.seed)}"
             found = encodings(run)
-            if next(iter(found.values())).coords == 2 and not isinstance(next(iter(found.values())), lff.Zero):
+            first = next(iter(found.values()))
+            if run.folder not in drawn and first.coords == 2 and not isinstance(first, lff.Zero):
                 file = _save(_maps(run), out / f"similarity-{name}.png")
                 made.append(Made("Beyond", f"Similarity in {task}: {run.method}", file, _said(run)))
             if all(isinstance(analysis.features(encode), lff.FourierFeatures) for encode in found.values()):

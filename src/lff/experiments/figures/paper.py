@@ -26,6 +26,7 @@ class PaperFigure:
         kind: how it is drawn; a function of `make`.
         task: whose runs it needs; None where any will do.
         panels: the rows of each panel, ours first; none where no run is needed.
+        titles: of the panels, where there are several.
     """
 
     number: int
@@ -33,6 +34,7 @@ class PaperFigure:
     kind: str
     task: str | None = None
     panels: tuple[tuple[Needed, ...], ...] = ()
+    titles: tuple[str, ...] = ("",)
 
     @property
     def rows(self) -> list[Needed]:
@@ -65,6 +67,7 @@ FIGURES = (
         "curves",
         "generation",
         (_panel(OURS, "Embed-2D", "Embed-1D", "Sine-2D", "Sine-1D"), _panel(OURS, "Learnable-Fourier", "MLP")),
+        ("Baselines", "Components"),
     ),
     PaperFigure(4, "Positions on training screens, by coordinate", "positions"),
     _maps(5, "Similarity of r_x in the Reformer", "generation", Needed(OURS)),

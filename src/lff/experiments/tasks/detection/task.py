@@ -40,7 +40,7 @@ class Detection(Task[DetectionConfig]):
     )
     presets: ClassVar[dict[str, Any]] = {
         "tiny": presets.tiny,
-        "demo": presets.tiny,
+        "demo": presets.demo,
         "mini": presets.mini,
         "mini-unseen": presets.mini_unseen,
         "mini-start": presets.mini_start,

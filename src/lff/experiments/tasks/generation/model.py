@@ -30,6 +30,8 @@ class PixelModel(nn.Module):
     def __init__(self, host: Any) -> None:
         super().__init__()
         self.host = host
+        #: What draws the seeds of the hashes in training; torch's own where it is None.
+        self.hashes: torch.Generator | None = None
 
     def forward(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n values"]:
         """Tokens are shifted by one, 0 first; the last is asked for and never read."""
@@ -38,12 +40,14 @@ class PixelModel(nn.Module):
         return logits
 
     def seed(self) -> None:
-        """Sets the hashes' seeds: by torch's generator in training, the same always in evaluation.
+        """Sets the hashes' seeds: drawn in training, the same always in evaluation.
 
-        Without one transformers draws them from the system, and no run could be repeated.
+        Without one transformers draws them from the system, and no run could be repeated. Processes that train together draw
+        the same, so that a picture is hashed as in one process.
         """
         layers = self.host.reformer.encoder.layers
-        drawn = torch.randint(2**31, (len(layers),), device="cpu").tolist() if self.training else range(len(layers))
+        count = len(layers)
+        drawn = torch.randint(2**31, (count,), generator=self.hashes, device="cpu").tolist() if self.training else range(count)
         for layer, seed in zip(layers, drawn, strict=True):
             layer.attention.self_attention.hash_seed = seed
 

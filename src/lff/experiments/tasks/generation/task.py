@@ -66,6 +66,9 @@ class Generation(Task[GenerationConfig]):
     def loss(self, model: nn.Module, batch: Tensor) -> Tensor:
         return nats(model(batch), batch).mean()
 
+    def alike(self, model: Any, seed: int) -> None:
+        model.hashes = torch.Generator().manual_seed(seed)
+
     def evaluate(self, model: nn.Module, world: World) -> dict[str, float]:
         count = min(self.config.judged or len(self.test), len(self.test))
         share = world.share(count)
