@@ -4,9 +4,9 @@ python benchmarks/publish.py runs/classification-mini classification-mini     # 
 python benchmarks/publish.py bench-cuda.json bench-cuda                       # a measurement: results/benchmarks/bench-cuda.json
 
 Of every finished run its settings, its measures and what it ran on; of those with seed 0 the encoding as well, at the start and
-trained, for pictures. No other weights, no logs, no report, which `lff report results/NAME` makes again. A command names folders
-of the machine that it ran on: here they are DIR for the data, and for what it wrote runs/NAME or the place in results/. The rows
-of a `lff bench` are appended to results/benchmarks.csv.
+trained, for pictures, unless it is a table of more than half a megabyte. No other weights, no logs, no report, which
+`lff report results/NAME` makes again. A command names folders of the machine that it ran on: here they are DIR for the data, and
+for what it wrote runs/NAME or the place in results/. The rows of a `lff bench` are appended to results/benchmarks.csv.
 """
 
 import argparse
@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 KEPT = ("config.json", "environment.json", "metrics.jsonl")
 PARTS = ("encoding-initial", "encoding-final")
 COMMANDS = ("compare.json", "speed.json")
+LARGEST = 2**19
 
 
 def publish(source: Path, name: str, root: Path = ROOT) -> Path:
@@ -46,7 +47,8 @@ def publish(source: Path, name: str, root: Path = ROOT) -> Path:
         for file in KEPT:
             _copy(run / file, new / "runs" / run.name / file, out)
         for part in PARTS if run.name.endswith("--seed-0") else ():
-            if (run / "checkpoint" / part).exists():
+            weights = run / "checkpoint" / part / "model.safetensors"
+            if weights.exists() and weights.stat().st_size <= LARGEST:
                 shutil.copytree(run / "checkpoint" / part, new / "runs" / run.name / "checkpoint" / part)
     for file in ("README.md",):  # written by hand
         if (to / file).exists():
