@@ -153,6 +153,7 @@ COMPARISONS = (
     "classification-impl",
     "classification-mini",
     "detection-demo",
+    "generation-demo",
     "generation-mini",
 )
 
