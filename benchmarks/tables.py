@@ -138,7 +138,10 @@ SELECTED: dict[str, tuple[str, list[str]]] = {
 REFORMER = ("reformer-profile", "reformer-cost")
 
 #: What the docs have a place for before it is measured: what stands there until then.
-PENDING = dict.fromkeys(("reformer-cuda", *REFORMER), "Not measured yet: `python benchmarks/reformer.py`, on a GPU.")
+PENDING = dict.fromkeys(("reformer-cuda", *REFORMER), "Not measured yet: `python benchmarks/reformer.py`, on a GPU.") | {
+    f"detection-{preset}": f"Not run yet: `lff compare detection --preset {preset} --data COCO`, on a GPU."
+    for preset in ("mini", "mini-unseen", "mini-start")
+}
 
 #: Records of `lff bench`: their tables come with a picture beside the page, docs/NAME.png.
 BENCHES = ("bench-cpu", "bench-cuda")
@@ -148,6 +151,7 @@ BENCHES_BRIEF = {"bench-cpu-brief": "bench-cpu", "bench-cuda-brief": "bench-cuda
 
 #: Comparisons of `lff compare` in results/, whose report's tables the docs show.
 COMPARISONS = (
+    "captioning-mini",
     "classification-demo",
     "classification-explore",
     "classification-impl",
@@ -156,6 +160,9 @@ COMPARISONS = (
     "generation-demo",
     "generation-mini",
 )
+
+#: Those that are shown with every measure beside the paper's.
+BESIDE = ("captioning-mini", "detection-mini", "detection-mini-start", "detection-mini-unseen")
 
 #: Their methods against another than the host's default: the comparison and that method.
 AGAINST = {
@@ -181,7 +188,7 @@ def save(name: str, record: dict[str, Any], root: Path = ROOT) -> None:
 def markdown(name: str, record: dict[str, Any]) -> str:
     """A record as a table, and below it in small print how its numbers came about."""
     if name in (*COMPARISONS, *AGAINST):
-        tables = f"{record['table'].rstrip()}\n\n{record['sizes'].rstrip()}".rstrip()
+        tables = "\n\n".join(record[part].rstrip() for part in ("table", "sizes", "more") if record[part])
         return f"{tables}\n\n{_small_print(record['environment'])}"
     if name in BRIEF:
         return f"{_columns(record['table'], BRIEF[name][1])}\n\n{_small_print(record['environment'])}"
@@ -306,7 +313,8 @@ def _comparison(folder: Path, against: str | None = None) -> dict[str, Any]:
     about = records.read(folder)
     environment = {**about.runs[0].environment, "command": about.about["command"]}
     sizes = report.sizes_table(folder) if against is None else ""
-    return {"table": report.table(folder, against), "sizes": sizes, "environment": environment}
+    more = report.more_tables(folder) if against is None and folder.name in BESIDE else ""
+    return {"table": report.table(folder, against), "sizes": sizes, "more": more, "environment": environment}
 
 
 def _pages(root: Path) -> list[Path]:
