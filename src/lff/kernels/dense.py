@@ -188,7 +188,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
     ctx.mark_non_differentiable(output[1])
 
 
-def _backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+def _backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
     x, w_r, bias, w_1, b_1, out, mean = ctx.saved_tensors
     grad_b_1, grad_u, grad_mean = grad.float().sum(0), grad, mean
     if ctx.norm:

@@ -192,11 +192,11 @@ def _backward(ctx: Any, grad: Tensor | None, *_: Any) -> tuple[Tensor | None, ..
     _, w_r, bias, w_1, *norms, _, w, _, second = ctx.saved_tensors
     need_x = ctx.needs_input_grad[0]
     grad_x, grads, grads_norm = mlp_backward(grad, *ctx.saved_tensors, ctx.eps, ctx.dropout, need_x)
-    grad_w_1, grad_w_r, grad_bias, grad_w_2, grad_b_2, grad_b_1, *affine_2 = torch.split(grads, _grad_sizes(w_r, w, second))
+    grad_w_1, grad_w_r, grad_bias, grad_w_2, grad_b_2, grad_b_1, *affine_2 = grads.split_with_sizes(_grad_sizes(w_r, w, second))
     grads_affine: list[Tensor | None] = [None, None, None, None]
     if norms[0] is not None:
         features = w_1.shape[1]
-        grad_w_1, *affine_1 = torch.split(grads_norm, [w_1.numel(), features, features])
+        grad_w_1, *affine_1 = grads_norm.split_with_sizes([w_1.numel(), features, features])
         grads_affine = [_in(g, p.dtype) for g, p in zip([*affine_1, *affine_2], norms, strict=True)]
     b_1_dtype, w_2_dtype, b_2_dtype = ctx.dtypes
     return (

@@ -60,12 +60,12 @@ def unchecked(
     rows = x.reshape(-1, x.shape[-1]).float()
     if w_1.shape[0] > WIDEST:
         w_1, b_1 = (w_1, b_1) if norm_1 is None else folded(w_1, b_1, *norm_1)
-        z, _ = fourier_dense(rows, w_r, bias, w_1, b_1, norm_1 is not None, eps, dtype)
+        z = fourier_dense(rows, w_r, bias, w_1, b_1, norm_1 is not None, eps, dtype)
         out = _second_layer(z, w_2, b_2, norm_2, eps, dropout)
     else:
         norms = (None, None, None, None) if norm_1 is None or norm_2 is None else (*norm_1, *norm_2)
         seed = torch.randint(2**31, (1,), device=x.device) if dropout > 0 else None
-        out, *_ = mlp(rows, w_r, bias, w_1, b_1, w_2, b_2, *norms, seed, eps, dropout, dtype)
+        out = mlp(rows, w_r, bias, w_1, b_1, w_2, b_2, *norms, seed, eps, dropout, dtype)
     return out.reshape(*x.shape[:-1], out.shape[-1])
 
 

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 class Operator:
     """An operator of `torch.library` for whoever traces or wraps it; for anyone else the function itself.
 
-    PyTorch's way to an operator that is written in Python takes several times as long as a small kernel.
+    PyTorch's way to an operator that is written in Python takes several times as long as a small kernel. Of one that can be
+    differentiated, a call gives the first output; the others are for its backward.
 
     Args:
         name: "lff::" and its name.
@@ -24,10 +25,14 @@ class Operator:
 
     def __call__(self, *arguments: Any) -> Any:
         if not plain(*arguments):
-            return self.op(*arguments)
-        if not torch.is_grad_enabled():
-            return self.function(*arguments)
-        return self.op(*arguments) if self._differentiable is None else self._differentiable.apply(*arguments)
+            found = self.op(*arguments)
+        elif not torch.is_grad_enabled():
+            found = self.function(*arguments)
+        elif self._differentiable is not None:
+            return self._differentiable.apply(*arguments)
+        else:
+            found = self.op(*arguments)
+        return found[0] if self._differentiable is not None and isinstance(found, tuple) else found
 
     def register_fake(self, function: Callable[..., Any]) -> None:
         """Shapes and dtypes alone, for tracing."""
@@ -59,7 +64,7 @@ def _differentiable(function: Callable[..., Any], backward: Callable[..., Any], 
     def forward(ctx: Any, *inputs: Any) -> Any:
         output = function(*inputs)
         setup(ctx, inputs, output)
-        return output
+        return output[0] if isinstance(output, tuple) else output  # one is less to wrap than four
 
     members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     return type(function.__name__, (torch.autograd.Function,), members)
