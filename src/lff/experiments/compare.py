@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -174,8 +173,3 @@ def _claimed(fabric: Fabric, folder: Path, *, again: bool = False) -> Iterator[b
 def _same(fabric: Fabric, thing: Any) -> Any:
     """What the first process says."""
     return fabric.broadcast(thing) if fabric.world_size > 1 else thing
-
-
-def cores() -> int:
-    """That this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

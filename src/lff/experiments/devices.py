@@ -1,5 +1,7 @@
 """Where things are computed, and how tensors get there."""
 
+import os
+
 import torch
 from torch import Tensor
 
@@ -19,3 +21,8 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
     if device.type != "cuda":
         return tensor.to(device)
     return (tensor if tensor.is_pinned() else tensor.pin_memory()).to(device, non_blocking=True)
+
+
+def cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -11,7 +11,8 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from lff.experiments.compare import Comparison, cores
+from lff.experiments.compare import Comparison
+from lff.experiments.devices import cores
 from lff.experiments.engine import processes
 from lff.experiments.folder import finished
 from lff.experiments.problems import Problem

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, Dataset
 from lff import arguments
 from lff.experiments.data.layout import Listing
 from lff.experiments.data.picture import centre_crop, read, train_crop
+from lff.experiments.devices import cores
 
 #: The index of a picture and the key that alone decides its crop.
 Request = tuple[int, int]
@@ -78,14 +79,15 @@ def batches(
         dataset: where pictures come from: `StreamedImages`, or anything that makes a batch of a list of pairs.
         requests: for each batch the indices of its pictures and a key for each; may go on for ever. Some batches are taken from
             it ahead of time.
-        workers: processes that decode; 0 decodes in this one. A script that starts processes needs the usual
-            `if __name__ == "__main__":`.
+        workers: processes that decode, though no more than there are cores; 0 decodes in this one. A script that starts processes
+            needs the usual `if __name__ == "__main__":`.
         pin_memory: give batches in pinned memory, for copies to a GPU that do not wait.
     """
+    workers = min(arguments.whole("workers", workers, least=0), cores())
     loader = DataLoader(
         _Guarded(dataset),
         batch_sampler=_Sampler(requests),
-        num_workers=arguments.whole("workers", workers, least=0),
+        num_workers=workers,
         collate_fn=_as_is,
         pin_memory=pin_memory,
         worker_init_fn=_follow,
