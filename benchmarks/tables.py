@@ -157,6 +157,9 @@ COMPARISONS = (
     "classification-impl",
     "classification-mini",
     "detection-demo",
+    "detection-mini",
+    "detection-mini-start",
+    "detection-mini-unseen",
     "generation-demo",
     "generation-mini",
 )

@@ -50,6 +50,12 @@ def test_tables_are_those_of_the_records() -> None:
     assert _script("benchmarks/tables.py").problems() == []
 
 
+def test_what_is_pending_is_shown_once_there_is_a_record() -> None:
+    tables = _script("benchmarks/tables.py")
+    assert set(tables.PENDING) <= {*tables.COLUMNS, *tables.COMPARISONS}
+    assert set(tables.BESIDE) <= set(tables.COMPARISONS)
+
+
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text("utf-8")):

@@ -1,5 +1,6 @@
 import itertools
 import multiprocessing
+import os
 import subprocess
 import sys
 import time
@@ -13,9 +14,6 @@ from torch import Tensor
 
 from lff.experiments.data import StreamedImages, batches, folder, keys, listing
 
-# On a machine with one core torch advises against two workers.
-workers_on_any_machine = pytest.mark.filterwarnings("ignore:This DataLoader will create")
-
 
 def requests(dataset: StreamedImages, steps: int | None = None, batch: int = 5) -> Iterator[tuple[Tensor, Tensor]]:
     for step in itertools.count() if steps is None else range(steps):
@@ -23,7 +21,16 @@ def requests(dataset: StreamedImages, steps: int | None = None, batch: int = 5) 
 
 
 @pytest.mark.plain
-@workers_on_any_machine
+def test_there_are_no_more_workers_than_cores(tmp_path: Path) -> None:
+    """Otherwise torch warns, which is an error here."""
+    dataset = StreamedImages(listing(imagenet(tmp_path, size=(40, 30)), "train"), 16, True)
+    running = batches(dataset, requests(dataset), len(os.sched_getaffinity(0)) + 3)
+    next(running)
+    assert len(multiprocessing.active_children()) <= len(os.sched_getaffinity(0))
+    running.close()
+
+
+@pytest.mark.plain
 @pytest.mark.parametrize("train", [True, False])
 def test_the_number_of_workers_changes_no_batch(tmp_path: Path, train: bool) -> None:
     dataset = StreamedImages(listing(imagenet(tmp_path, size=(40, 30)), "train"), 16, train)
@@ -72,7 +79,6 @@ def test_a_stream_that_cuts_out_more_than_it_resizes_to_is_refused(tmp_path: Pat
 
 
 @pytest.mark.plain
-@workers_on_any_machine
 @pytest.mark.parametrize("workers", [0, 2])
 def test_closing_ends_an_endless_stream_and_its_workers(tmp_path: Path, workers: int) -> None:
     dataset = StreamedImages(listing(imagenet(tmp_path), "train"), 16, True)
@@ -110,7 +116,6 @@ def test_workers_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
 
 
 @pytest.mark.plain
-@workers_on_any_machine
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_damaged_picture_of_a_stream_is_named_in_one_line(tmp_path: Path, workers: int) -> None:
     path = imagenet(tmp_path) / "train" / "n02" / "n02_1.JPEG"
