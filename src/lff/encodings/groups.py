@@ -33,8 +33,9 @@ class Grouped(Encoding):
         return coords // groups, depth // groups
 
     def encode(self, positions: Num[Tensor, "*batch {self.coords}"]) -> Float[Tensor, "*batch {self.depth}"]:
-        encoded: Tensor = self.encoder(positions.reshape(*positions.shape[:-1], self.groups, self.encoder.coords))
-        return encoded.flatten(-2)
+        one = self.groups == 1
+        encoded: Tensor = self.encoder(positions if one else positions.reshape(-1, self.encoder.coords))
+        return encoded if one else encoded.reshape(*positions.shape[:-1], self.depth)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, groups={self.groups}"

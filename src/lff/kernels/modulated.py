@@ -57,7 +57,7 @@ def unchecked(
     norm_1: tuple[Tensor, ...] | None, norm_2: tuple[Tensor, ...] | None, eps: float, dropout: float, dtype: torch.dtype,
 ) -> Tensor:  # fmt: skip
     """`fourier_mlp` for whoever knows that there is no obstacle."""
-    rows = x.reshape(-1, x.shape[-1]).float()
+    rows = (x if x.ndim == 2 else x.reshape(-1, x.shape[-1])).float()
     if w_1.shape[0] > WIDEST:
         w_1, b_1 = (w_1, b_1) if norm_1 is None else folded(w_1, b_1, *norm_1)
         z = fourier_dense(rows, w_r, bias, w_1, b_1, norm_1 is not None, eps, dtype)
@@ -66,7 +66,7 @@ def unchecked(
         norms = (None, None, None, None) if norm_1 is None or norm_2 is None else (*norm_1, *norm_2)
         seed = torch.randint(2**31, (1,), device=x.device) if dropout > 0 else None
         out = mlp(rows, w_r, bias, w_1, b_1, w_2, b_2, *norms, seed, eps, dropout, dtype)
-    return out.reshape(*x.shape[:-1], out.shape[-1])
+    return out if x.ndim == 2 else out.reshape(*x.shape[:-1], out.shape[-1])
 
 
 def _second_layer(z: Tensor, w_2: Tensor, b_2: Tensor, norm_2: tuple[Tensor, ...] | None, eps: float, dropout: float) -> Tensor:

@@ -6,6 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+#: What arguments are where nobody has wrapped a tensor.
+PLAIN = frozenset((Tensor, nn.Parameter, type(None), bool, int, float, torch.dtype))
+
 
 class Operator:
     """An operator of `torch.library` for whoever traces or wraps it; for anyone else the function itself.
@@ -56,7 +59,7 @@ def plain(*arguments: Any) -> bool:
         not torch.compiler.is_compiling()
         and torch._C._len_torch_dispatch_stack() == 0
         and torch._C._functorch.peek_interpreter_stack() is None
-        and all(type(each) in (Tensor, nn.Parameter) for each in arguments if isinstance(each, Tensor))
+        and all(map(PLAIN.__contains__, map(type, arguments)))
     )
 
 
