@@ -43,6 +43,7 @@ class Captioning(Task[CaptioningConfig]):
         Measure("spice", "SPICE", 100, 1),
         Measure("cider_seen", "CIDEr of seen positions", 100, 1),
         Measure("cider_unseen", "CIDEr of unseen positions", 100, 1),
+        Measure("loss", "Loss of a word, nats", larger=False),
     )
     presets: ClassVar[dict[str, Any]] = {
         "tiny": presets.tiny,
