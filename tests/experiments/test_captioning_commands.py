@@ -60,10 +60,11 @@ def test_a_screen_is_captioned_and_drawn(
     file = screen(tmp_path, targets=targets)
     run("caption", trained / RUN, file)
     *lines, last = capsys.readouterr().out.splitlines()
-    found = dict(line.split("\t") for line in lines)
+    numbers, named, texts = zip(*(line.split("\t") for line in lines), strict=True)
     pictured = [str(n) for n, e in enumerate(json.loads(file.read_text())["elements"]) if e[0] in ("PICTOGRAM", "IMAGE")]
-    assert list(found) == (names or pictured)
-    assert all(found.values())
+    assert list(numbers) == [str(place) for place in range(1, len(lines) + 1)]  # as in the picture
+    assert list(named) == (names or pictured)
+    assert all(texts)
     assert last == f"The picture is {tmp_path / 'screen.captions.png'}"
     with Image.open(tmp_path / "screen.captions.png") as picture:
         assert len(picture.convert("L").getcolors() or range(300)) > 20  # something is drawn
@@ -94,7 +95,7 @@ def test_a_view_hierarchy_is_captioned_by_a_run_on_widget_captioning(
     capsys.readouterr()
     run("caption", tmp_path / "out" / RUN, root / "combined" / "100.json", "--out", tmp_path / "drawn.svg")
     first, _ = capsys.readouterr().out.splitlines()
-    assert first.startswith("0.2.0\t")  # the icon: it can be clicked and has no text; the button has some
+    assert first.startswith("1\t0.2.0\t")  # the icon: it can be clicked and has no text; the button has some
     assert "<svg" in (tmp_path / "drawn.svg").read_text()
 
 

@@ -14,6 +14,8 @@ def caption(
 ) -> None:
     """Draws a screen's boxes with the captions that a finished run of captioning finds for them.
 
+    Prints them too: each with its number in the picture and the name of its element.
+
     Args:
         run: the run's folder, FOLDER/runs/METHOD--seed-N.
         screen: a JSON file: a screen annotation, or a view hierarchy of Rico with its screenshot beside it.
@@ -23,8 +25,8 @@ def caption(
 
     target = out or screen.with_suffix(".captions.png")
     with plainly():
-        for name, text in show(run, screen, target):
-            print(f"{name}\t{text}")
+        for number, (name, text) in enumerate(show(run, screen, target), start=1):
+            print(f"{number}\t{name}\t{text}")
     print(f"The picture is {target}")
 
 

@@ -130,8 +130,8 @@ def demo() -> CaptioningConfig:
 def mini() -> CaptioningConfig:
     """`lff compare captioning --preset mini --workers 12`: the paper's Transformer on the screens inside the package.
 
-    All rows, three seeds, a quarter of an hour on one H200. There are no pixels, no resource ids and no clickable flags in these data, and the tree of elements is
-    made from their boxes, so that it is left out: it would tell positions by another way.
+    All rows, three seeds, a quarter of an hour on one H200. There are no pixels, no resource ids and no clickable flags in these
+    data, and the tree of elements is made from their boxes, so that it is left out: it would tell positions by another way.
     """
     return CaptioningConfig(
         methods=METHODS,
