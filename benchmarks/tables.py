@@ -176,6 +176,10 @@ AGAINST = {
 #: The first lines of a comparison, for who reads no further: the comparison, and the beginnings of the columns that are shown.
 BRIEF = {
     "classification-mini-brief": ("classification-mini", ("Method", "Top-1", "Difference", "p (paired", "Parameters")),
+    "captioning-mini-brief": (
+        "captioning-mini",
+        ("Method", "CIDEr ↑", "CIDEr of unseen", "Difference", "p (paired", "Parameters"),
+    ),
     "generation-mini-brief": ("generation-mini-against-ours", ("Method", "Bits/dim", "Difference", "p (paired", "Parameters")),
 }
 
