@@ -11,7 +11,7 @@ import torch
 
 import lff
 from lff.experiments import bench
-from lff.experiments.bench import chart, cpu, encoders, entrants, error, hosts, record, reformer, works
+from lff.experiments.bench import chart, cpu, detection, encoders, entrants, error, hosts, record, reformer, works
 from lff.experiments.bench.row import Bar, Ratio, Row, at_least, at_most, paired
 from lff.experiments.bench.turns import AGAIN, Bench
 from lff.experiments.problems import Problem
@@ -127,6 +127,10 @@ def test_a_padded_cell_is_attended_by_none() -> None:
     torch.testing.assert_close(host(x, mask)[kept], host(moved, mask)[kept])
 
 
+#: Changes of the paper's settings.
+SMALL_DETR = {"backbone": "small", "stride": 8, "width": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 2, "queries": 9}
+
+
 @pytest.mark.compile
 @pytest.mark.filterwarnings("ignore")  # the compiler's own; and that no GPU is there for the kernels
 @pytest.mark.parametrize(
@@ -138,6 +142,7 @@ def test_a_padded_cell_is_attended_by_none() -> None:
         (hosts.captioner, {"screens": 2, "boxes": 5}, 2),
         (hosts.detr, {"images": 2, "size": 5, "width": 16}, 4),
         (reformer.step, {"batch": 1, "side": 16, "layers": 1, "width": 64}, 2),
+        (detection.step, {"images": 3, "size": (32, 48), **SMALL_DETR}, 2),
         (cpu.grid, {"size": 4, "depth": 16}, 4),
     ],
     ids=lambda value: getattr(value, "__module__", ""),

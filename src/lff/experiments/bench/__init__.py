@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from lff.experiments.bench import cpu, encoders, error, hosts, reformer, vit
+from lff.experiments.bench import cpu, detection, encoders, error, hosts, reformer, vit
 from lff.experiments.bench.entrants import PEER, peer_version
 from lff.experiments.bench.record import about, append, flat, table
 from lff.experiments.bench.row import Row
@@ -30,6 +30,7 @@ GPU: dict[str, Case] = {
     "reformer": reformer.step,
     "captioner": hosts.captioner,
     "detr": hosts.detr,
+    "detection": detection.step,
 }
 #: And on a CPU, on one thread: threads that wait for each other on a busy machine would be all that is measured.
 CPU: dict[str, Case] = {"grid": cpu.grid, "points": cpu.points, "error": error.errors, "vit": vit.step}
