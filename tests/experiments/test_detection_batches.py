@@ -152,12 +152,16 @@ def test_kept_features_are_those_of_the_picture_alone(frozen: DetectionConfig) -
         torch.testing.assert_close(rearrange(kept.float(), "h w c -> 1 c h w"), alone, atol=0.02, rtol=0.02)
 
 
-def test_features_are_computed_once(frozen: DetectionConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_are_computed_once_and_say_how_far_they_are(
+    frozen: DetectionConfig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     pictures = scenes("train", 3)
     first = keep(frozen, pictures)
+    assert capsys.readouterr().err.endswith("100 % of the features of 3 pictures\n")
     monkeypatch.setattr(features, "_make", None)
     again = keep(frozen, pictures)
     assert np.array_equal(first.cells, again.cells)
+    assert not capsys.readouterr().err
     with pytest.raises(TypeError):  # other pictures are made anew
         keep(frozen, scenes("train", 4))
 

@@ -5,6 +5,7 @@ The file is mapped into memory, so that processes on one machine share it.
 
 import hashlib
 import os
+import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -112,12 +113,14 @@ def _make(file: Path, asked: Wanted, config: DetectionConfig, backbone: nn.Modul
     try:
         with writing(file):
             cells = np.lib.format.open_memmap(part, "w+", np.int16, (asked.total, KINDS[config.backbone].channels))
-            for group, batch in zip(groups, batches, strict=True):
+            for done, (group, batch) in enumerate(zip(groups, batches, strict=True), 1):
                 maps = features_of(backbone, moved(batch, device), config)
                 found = rearrange(maps, "b c h w -> b (h w) c").to(torch.bfloat16).view(torch.int16).cpu().numpy()
                 for number, one in zip(group.numbers, found, strict=True):
                     start = asked.offsets[number, group.size, group.flip]
                     cells[start : start + len(one)] = one
+                if 10 * done // len(groups) > 10 * (done - 1) // len(groups):  # a line, not a bar: the run may show one already
+                    print(f"{100 * done // len(groups)} % of the features of {len(asked.pictures):,} pictures", file=sys.stderr)
             cells.flush()
             os.replace(part, file)
     finally:
