@@ -189,8 +189,8 @@ def bench(
     Args:
         out: file to keep the record in, as JSON.
         device: where to measure.
-        only: some of what is measured: large, grid, boxes, error, reformer, captioner, detr, vit; on a CPU grid, points, error,
-            vit.
+        only: some of what is measured: large, grid, boxes, error, reformer, captioner, detr, detection, vit; on a CPU grid,
+            points, error, vit.
         csv: file to append the rows to.
     """
     from lff.experiments import bench as benching
