@@ -204,6 +204,14 @@ def test_positions_that_a_batch_shares_are_encoded_once(name: str) -> None:
     assert shape.numel() == encoding.depth * (16 if "ViT" in name else case.size[1])
 
 
+def test_detr_never_waits_for_a_device_to_look_at_a_mask() -> None:
+    model = HOSTS["DETR"].make()
+    lff.swap(model, lff.LearnableFourier(2, 32, features=4, hidden=2))
+    swapped = model.model.position_embedding.to("meta")  # where nothing can be looked at
+    mask = torch.ones(2, 3, 4, dtype=torch.bool, device="meta")
+    assert swapped.encode(mask).shape == (2, 3, 4, 32)
+
+
 def test_detr_encodes_image_by_image_only_where_a_mask_demands_it() -> None:
     model = HOSTS["DETR"].make().eval()
     seen: list[torch.Size] = []

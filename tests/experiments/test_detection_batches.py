@@ -184,6 +184,19 @@ def test_batches_of_kept_features_have_their_boxes(frozen: DetectionConfig) -> N
     assert {int(count) for count in batch.mask.sum((1, 2))} <= {25, 64}
 
 
+def test_even_batches_are_the_same_with_more_padding(frozen: DetectionConfig) -> None:
+    pictures = scenes("train", 4)
+    found = keep(frozen, pictures)
+    request = Request(torch.tensor([2, 0]), torch.tensor([11, 12]))
+    (plain,), (even,) = (list(Kept(pictures, found, crop=True, even=even).training([request], CPU)) for even in (None, 9))
+    height, width = plain.mask.shape[1:]
+    assert even.inputs.shape[2:] == even.mask.shape[1:] == (9, 9)
+    assert torch.equal(even.inputs[..., :height, :width], plain.inputs)
+    assert torch.equal(even.mask[:, :height, :width], plain.mask)
+    assert even.mask.sum() == plain.mask.sum()
+    assert torch.equal(even.targets.boxes, plain.targets.boxes)
+
+
 def test_a_part_of_kept_features_keeps_the_boxes_inside_of_it() -> None:
     maps = np.arange(10 * 6).reshape(10, 6, 1)
     extent = np.array([9.5, 6.0])  # the last row is half a cell

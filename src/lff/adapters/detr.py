@@ -34,8 +34,12 @@ class MaskPositions(nn.Module, Swapped):
         self.train(encoding.training)
 
     def encode(self, mask: Bool[Tensor, "batch height width"]) -> Float[Tensor, "batch height width depth"]:
-        """One encoding for all images unless a mask differs, which only its data shows."""
-        if len(mask) > 1 and not torch.compiler.is_compiling() and bool(mask.all()):
+        """One encoding for all images unless a mask differs, which only its data shows.
+
+        So they are not looked at on a GPU: the processor would have to wait for all that comes before in a step, and the fused
+        kernel takes less than that.
+        """
+        if len(mask) > 1 and mask.device.type == "cpu" and not torch.compiler.is_compiling() and bool(mask.all()):
             return self.whole(mask).expand(len(mask), -1, -1, -1)
         encoded: Tensor = self.encoding(_positions(mask, self.normalize, self.first))
         return encoded

@@ -1,23 +1,20 @@
-"""Training steps of models that the encoding is for, each with the encoding and with what it would replace.
+"""Training steps of encoders that the encoding is for, each with the encoding and with what it would replace."""
 
-They are stand-ins of the right size where this package has no such task yet: what is measured is what an encoding adds to a step.
-"""
-
-import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
-from einops import rearrange
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
-from torch.nn import functional
 
 import lff
 from lff.experiments.bench.entrants import Tables
 from lff.experiments.bench.row import Bar, Row, at_most
 from lff.experiments.bench.turns import AGAIN, Bench, Work
 from lff.experiments.bench.works import EAGER, GRAPH, both_ways, training_step
+from lff.experiments.methods import parse
 
 OURS = "Learnable-Fourier+MLP"
 ASKED = "Sine-2D, asked for a gradient"
@@ -66,24 +63,40 @@ class ScreenEncoder(nn.Module):
 
 
 def detr(bench: Bench, *, images: int = 8, size: int = 42, width: int = 256) -> list[Row]:
-    """DETR's encoder on maps that are padded differently."""
-    device = bench.device
-    pixels = torch.randn(images, size * size, width, device=device)
+    """transformers' DETR up to the end of its encoder, on maps of a ResNet that are padded differently."""
+    from lff.experiments.tasks.detection.backbones import KINDS
+    from lff.experiments.tasks.detection.config import paper
+    from lff.experiments.tasks.detection.model import build
+
+    settings = replace(paper(), frozen=True, width=width, feed_forward=8 * width, hidden=32)
+    features = torch.randn(images, KINDS[settings.backbone].channels, size, size, device=bench.device)
     sides = torch.linspace(0.5, 1.0, images) * size
     cells = lff.grid((size, size))
-    mask = torch.stack([(cells[..., 0] < side) & (cells[..., 1] < sides[-1 - i]) for i, side in enumerate(sides)]).to(device)
+    inside = [(cells[..., 0] < side) & (cells[..., 1] < sides[-1 - i]) for i, side in enumerate(sides)]
+    mask = torch.stack(inside).to(bench.device)
 
-    def model(make: Callable[[], nn.Module]) -> nn.Module:
-        return DetrEncoder(make(), width).to(device)
+    def model(method: str) -> nn.Module:
+        return build(settings, parse(method), settings.outputs).to(bench.device).train()
+
+    def swapped(make: Callable[[], nn.Module]) -> nn.Module:
+        detector: Any = model(OURS)
+        detector.host.model.position_embedding.encoding = make()
+        return detector.to(bench.device)  # type: ignore[no-any-return]
+
+    def encoded(detector: Any) -> Tensor:
+        found, *_ = detector.encoded(features, mask)
+        assert isinstance(found, Tensor)
+        return found
 
     models = {
-        OURS: partial(model, lambda: lff.LearnableFourier(2, width)),
-        "Sine-2D": partial(model, lambda: lff.Sine(2, width)),
-        "Sine-2D, plain PyTorch": partial(model, lambda: lff.Sine(2, width, impl="torch")),
-        ASKED: partial(model, lambda: Asked(lff.Sine(2, width))),
+        OURS: partial(model, OURS),
+        "Sine-2D": partial(model, "Sine-2D"),  # transformers' own
+        "lff's Sine-2D": partial(swapped, lambda: lff.Sine(2, width)),
+        ASKED: partial(swapped, lambda: Asked(lff.Sine(2, width))),
     }
-    what = f"training step of a DETR encoder, 6 layers of width {width}, {images} masks of {size}x{size}, bfloat16"
-    return compared(bench, "detr", what, models, lambda host: host(pixels, mask), at_most(1.0))
+    layers = f"{settings.encoder_layers} layers of width {width}"
+    what = f"training step of transformers' DETR encoder, {layers}, {images} masks of {size}x{size}, bfloat16"
+    return compared(bench, "detr", what, models, encoded, at_most(1.0))
 
 
 class Asked(nn.Module):
@@ -100,56 +113,6 @@ class Asked(nn.Module):
     def forward(self, positions: Float[Tensor, "*batch coords"]) -> Float[Tensor, "*batch depth"]:
         encoded: Tensor = self.encoding(positions)
         return encoded.detach().requires_grad_()
-
-
-class DetrEncoder(nn.Module):
-    """Six layers, each of which adds the places to its queries and keys.
-
-    Args:
-        position: encodes (row, col).
-        width: of everything but the feed-forward layers, which have eight times as much.
-    """
-
-    def __init__(self, position: nn.Module, width: int) -> None:
-        super().__init__()
-        self.position = position
-        self.layers = nn.ModuleList(DetrLayer(width) for _ in range(6))
-
-    def forward(
-        self, x: Float[Tensor, "images cells width"], mask: Bool[Tensor, "images height width_"]
-    ) -> Float[Tensor, "images cells width"]:
-        places = 2 * math.pi * lff.grid_from_mask(mask, normalize=True, first=1, eps=1e-6)  # as DETR counts
-        encoded = rearrange(self.position(places), "b h w d -> b (h w) d").to(x.dtype)
-        padded = rearrange(~mask, "b h w -> b (h w)")
-        for layer in self.layers:
-            x = layer(x, encoded, padded)
-        return x
-
-
-class DetrLayer(nn.Module):
-    """Self-attention and a feed-forward layer, each normalised after it is added.
-
-    Args:
-        width: of the layer.
-    """
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.attention = nn.MultiheadAttention(width, 8, dropout=0.1, batch_first=True)
-        self.wide, self.narrow = nn.Linear(width, 8 * width), nn.Linear(8 * width, width)
-        self.norm_1, self.norm_2, self.dropout = nn.LayerNorm(width), nn.LayerNorm(width), nn.Dropout(0.1)
-
-    def forward(
-        self,
-        x: Float[Tensor, "images cells width"],
-        encoded: Float[Tensor, "images cells width"],
-        padded: Bool[Tensor, "images cells"],
-    ) -> Float[Tensor, "images cells width"]:
-        placed = x + encoded
-        attended, _ = self.attention(placed, placed, x, key_padding_mask=padded, need_weights=False)
-        x = self.norm_1(x + self.dropout(attended))
-        y: Tensor = self.norm_2(x + self.dropout(self.narrow(self.dropout(functional.relu(self.wide(x))))))
-        return y
 
 
 def compared(

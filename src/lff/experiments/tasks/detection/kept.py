@@ -29,10 +29,11 @@ class Kept:
         pictures: that they are of.
         features: theirs.
         crop: train on parts in half of all cases.
+        even: cells along either side of every batch, which a CUDA graph wants; without, as many as its largest map has.
     """
 
-    def __init__(self, pictures: Annotated, features: Features, *, crop: bool) -> None:
-        self._pictures, self._features, self._crop = pictures, features, crop
+    def __init__(self, pictures: Annotated, features: Features, *, crop: bool, even: int | None = None) -> None:
+        self._pictures, self._features, self._crop, self._even = pictures, features, crop, even
         sides = np.repeat(pictures.sizes[:, ::-1], np.diff(pictures.offsets), axis=0)
         #: Corners over the sides of the picture.
         self._boxes = pictures.boxes / np.concatenate([sides, sides], axis=1).astype(np.float32)
@@ -70,7 +71,7 @@ class Kept:
 
     def _joined(self, samples: list[Part]) -> Batch:
         sizes = torch.tensor([maps.shape[:2] for maps, _, _ in samples])
-        height, width = sizes.amax(0).tolist()
+        height, width = sizes.amax(0).tolist() if self._even is None else (self._even, self._even)
         joined = np.zeros((len(samples), height, width, samples[0][0].shape[2]), np.int16)
         for place, (maps, _, _) in enumerate(samples):
             joined[place, : maps.shape[0], : maps.shape[1]] = maps

@@ -47,14 +47,7 @@ class Detector(nn.Module):
             mask: True where an image is, False where it was padded.
         """
         detr, host = self.host.model, self.host
-        features, cells = detr.backbone(inputs, mask)[-1]
-        x = rearrange(detr.input_projection(features), "b d h w -> b (h w) d")
-        dtype = detr.query_position_embeddings.weight.dtype
-        places = detr.position_embedding(shape=features.shape, device=features.device, dtype=dtype, mask=cells)
-        places = rearrange(places, "b d h w -> b (h w) d")
-        seen = rearrange(cells, "b h w -> b 1 1 (h w)")
-        for layer in detr.encoder.layers:
-            x = layer(x, seen, spatial_position_embeddings=places)
+        x, places, seen = self.encoded(*detr.backbone(inputs, mask)[-1])
         queries = repeat(detr.query_position_embeddings.weight, "q d -> b q d", b=len(x))
         state = torch.zeros_like(queries)
         states = []
@@ -63,6 +56,20 @@ class Detector(nn.Module):
             states.append(state)
         found = detr.decoder.layernorm(torch.stack(states if self.training else states[-1:]))
         return host.class_labels_classifier(found), host.bbox_predictor(found).sigmoid()
+
+    def encoded(
+        self, features: Float[Tensor, "batch channels height width"], cells: Bool[Tensor, "batch height width"]
+    ) -> tuple[Float[Tensor, "batch cells d"], Float[Tensor, "batch cells d"], Bool[Tensor, "batch 1 1 cells"]]:
+        """What the encoder makes of a map, the encoding of its cells, and which of them are no padding."""
+        detr = self.host.model
+        x = rearrange(detr.input_projection(features), "b d h w -> b (h w) d")
+        dtype = detr.query_position_embeddings.weight.dtype
+        places = detr.position_embedding(shape=features.shape, device=features.device, dtype=dtype, mask=cells)
+        places = rearrange(places, "b d h w -> b (h w) d")
+        seen = rearrange(cells, "b h w -> b 1 1 (h w)")
+        for layer in detr.encoder.layers:
+            x = layer(x, seen, spatial_position_embeddings=places)
+        return x, places, seen
 
 
 class EncoderLayer(modeling_detr.DetrEncoderLayer):  # type: ignore[misc]
