@@ -128,7 +128,7 @@ SMALL_DETR = {"backbone": "small", "stride": 8, "width": 32, "heads": 2, "encode
     [
         (encoders.large, {"count": 64}, 11),
         (encoders.grid, {"size": 4, "depth": 16}, 3),
-        (encoders.boxes, {"count": 32, "depth": 16, "grouped": (2,)}, 4),
+        (encoders.boxes, {"count": 32, "depth": 16, "grouped": (2,)}, 5),
         (hosts.captioner, {"screens": 2, "boxes": 5}, 2),
         (hosts.detr, {"images": 2, "size": 5, "width": 32}, 4),
         (reformer.step, {"batch": 1, "side": 16, "layers": 1, "width": 64}, 2),

@@ -10,7 +10,19 @@ from einops import rearrange
 from torch import nn
 
 import lff
-from lff.experiments.bench.entrants import COMPILED, OURS, PEER, PLAIN, Peer, Tables, compiled, fourier, peer_version
+from lff.experiments.bench.entrants import (
+    COMPILED,
+    LAUNCHES,
+    OURS,
+    PEER,
+    PLAIN,
+    Launches,
+    Peer,
+    Tables,
+    compiled,
+    fourier,
+    peer_version,
+)
 from lff.experiments.bench.row import Ratio, Row, at_least, at_most
 from lff.experiments.bench.turns import AGAIN, Bench, Key, Times, Work, told
 from lff.experiments.bench.works import EAGER, GRAPH, both_ways, byte_floor, copy, forward, forward_backward, peak_memory
@@ -87,13 +99,15 @@ def boxes(bench: Bench, *, count: int = 12_800, depth: int = 128, grouped: Seque
         makers: dict[str, Callable[[], Work]] = {
             name: partial(lambda one: forward_backward(one(), positions, gradient, bench.half), one) for name, one in make.items()
         }
-        times = bench.race(both_ways(bench, {**makers, AGAIN: makers[OURS]}))
+        bare = partial(forward_backward, Launches(make[OURS](), depth), positions, gradient)
+        times = bench.race({**both_ways(bench, {**makers, AGAIN: makers[OURS]}), (EAGER, LAUNCHES): bare})
         bars = {PLAIN: at_least(4.0), COMPILED: at_least(1.5)}
         for how, named in _ways(bench, what):
             equal, spread = times.equal("boxes", named, how, OURS)
             others = [name for name in make if name != OURS]
             rows += [times.row("boxes", named, (how, n), (how, OURS), bar=bars.get(n), spread=spread) for n in others]
             rows.append(equal)
+        rows.append(times.row("boxes", f"{what}, {EAGER}", (EAGER, LAUNCHES), (EAGER, OURS)))
     return rows
 
 

@@ -15,6 +15,7 @@ import lff
 
 OURS, PLAIN, COMPILED = "lff", "eager PyTorch", "torch.compile"
 PEER = "learnable-fourier-positional-encoding"
+LAUNCHES = "six empty launches"
 _MODULE = "learnable_fourier_positional_encoding"
 
 
@@ -77,3 +78,41 @@ class Tables(nn.Module):
         indices = positions.long().unbind(-1)
         rows = [functional.embedding(index, table) for index, table in zip(indices, self.tables, strict=True)]
         return sum(rows[1:], rows[0]) if self.sum else torch.cat(rows, dim=-1)
+
+
+class Launches(nn.Module):
+    """An autograd function with as many kernels as a step of Algorithm 1 has, two forward and four backward, of one number each.
+
+    What any such function costs on a processor, whatever its kernels do.
+
+    Args:
+        module: gives it its parameters.
+        depth: size of its output, of which nothing is written.
+    """
+
+    def __init__(self, module: nn.Module, depth: int) -> None:
+        super().__init__()
+        self.weights, self.depth = nn.ParameterList(module.parameters()), depth
+
+    def forward(self, positions: Float[Tensor, "*batch coords"]) -> Float[Tensor, "*batch depth"]:
+        out: Tensor = _Launch.apply(positions, self.depth, *self.weights)
+        return out
+
+
+class _Launch(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, positions: Tensor, depth: int, *weights: Tensor) -> Tensor:
+        ctx.save_for_backward(*weights)
+        out = positions.new_empty(*positions.shape[:-1], depth, dtype=torch.bfloat16)
+        one = out.new_empty(1)
+        for _ in range(2):
+            one.zero_()
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        grads = tuple(torch.empty_like(weight) for weight in ctx.saved_tensors)
+        one = grad.new_empty(1)
+        for _ in range(4):
+            one.zero_()
+        return (None, None, *grads)
