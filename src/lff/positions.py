@@ -63,10 +63,10 @@ def grid_from_mask(
     first = _first(first, normalize)
     axes = []
     for dim in range(-dims, 0):
-        counted = mask.cumsum(dim, dtype=torch.float32)
-        # Padding before the first valid cell would be at -1: it is put on that cell, so that a table can be asked for it too.
-        axis = (counted - 1).clamp(min=0) + first
-        axes.append(axis / (counted.narrow(dim, -1, 1).clamp(min=1) + eps) if normalize else axis)
+        # Padding before the first valid cell is put on that cell, so that a table can be asked for it too.
+        counted = mask.cumsum(dim, dtype=torch.float32).clamp_(min=1)
+        axis = counted if first == 1 else counted - 1 + first
+        axes.append(axis / (counted.narrow(dim, -1, 1) + eps) if normalize else axis)
     return torch.stack(axes, dim=-1)
 
 

@@ -149,7 +149,8 @@ def test_compiled_it_falls_back_without_a_break_and_tells(method: str) -> None:
 def test_a_graph_for_a_gpu_is_made_with_the_kernels() -> None:
     """No GPU is needed to see which operator is recorded."""
     with FakeTensorMode(), torch.device("cuda"):
-        made = lff.LearnableFourier(2, 8)(torch.ones(3, 2)).grad_fn
+        out = lff.LearnableFourier(2, 8)(torch.ones(3, 2))
+    made = out.grad_fn  # of `out`, which must live: what made a tensor in Python is gone with it
     while "View" in made.name():
         ((made, _),) = made.next_functions
     assert "fourier_mlp" in made.name()

@@ -16,11 +16,13 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # deterministic mod
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 OBSTACLE = kernels.obstacle(torch.empty(0, device=DEVICE))
 
-#: Without the shape hook, which knows nothing of Triton's language. On a GPU, whoever leaves the choice to the library is told
-#: where torch computes, and many of these tests make it do so.
+#: On a GPU, whoever leaves the choice to the library is told where torch computes, and many of these tests make it do so; and
+#: torch says that its backward's thread had no context of CUDA's where that thread's first product is a backward's.
+WARNINGS = ("the fused kernels are not used", "Attempting to run cuBLAS, but there was no current CUDA context")
+#: Without the shape hook, which knows nothing of Triton's language.
 runs_kernels = [
     pytest.mark.plain,
-    *([pytest.mark.filterwarnings("ignore:the fused kernels are not used")] if DEVICE == "cuda" else []),
+    *(pytest.mark.filterwarnings(f"ignore:{said}") for said in WARNINGS if DEVICE == "cuda"),
     pytest.mark.skipif(OBSTACLE is not None, reason=f"{OBSTACLE}; TRITON_INTERPRET=1 runs the kernels on a CPU"),
 ]
 
