@@ -187,14 +187,17 @@ def test_batches_of_kept_features_have_their_boxes(frozen: DetectionConfig) -> N
 def test_even_batches_are_the_same_with_more_padding(frozen: DetectionConfig) -> None:
     pictures = scenes("train", 4)
     found = keep(frozen, pictures)
-    request = Request(torch.tensor([2, 0]), torch.tensor([11, 12]))
-    (plain,), (even,) = (list(Kept(pictures, found, crop=True, even=even).training([request], CPU)) for even in (None, 9))
+    request = Request(torch.tensor([2, 0]), torch.tensor([13, 18]))
+    (plain,), (even,) = (list(Kept(pictures, found, crop=True, even=even).training([request], CPU)) for even in (False, True))
     height, width = plain.mask.shape[1:]
-    assert even.inputs.shape[2:] == even.mask.shape[1:] == (9, 9)
+    assert (height, width) != (8, 8)
+    assert even.inputs.shape[2:] == even.mask.shape[1:] == (8, 8)
     assert torch.equal(even.inputs[..., :height, :width], plain.inputs)
     assert torch.equal(even.mask[:, :height, :width], plain.mask)
     assert even.mask.sum() == plain.mask.sum()
     assert torch.equal(even.targets.boxes, plain.targets.boxes)
+    assert plain.room == plain.mask.sum((1, 2)).max()
+    assert even.room == 64
 
 
 def test_a_part_of_kept_features_keeps_the_boxes_inside_of_it() -> None:

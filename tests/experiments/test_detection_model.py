@@ -44,6 +44,22 @@ def masks(*sizes: tuple[int, int], of: tuple[int, int]) -> Tensor:
     return mask
 
 
+def test_padding_that_is_left_out_changes_nothing() -> None:
+    model = made("Learnable-Fourier+MLP").eval()
+    pixels, mask = torch.randn(3, 3, 64, 64), masks((64, 24), (32, 64), (40, 40), of=(64, 64))
+    sizes = []
+    model.host.model.encoder.layers[0].register_forward_hook(lambda _, inputs, out: sizes.append(out.shape[1]))
+    logits, boxes = model(pixels, mask)
+    (mine, packed), grads = model(pixels, mask, 32), []
+    assert sizes == [64, 32]  # maps of 8 x 3, 4 x 8 and 5 x 5 cells
+    torch.testing.assert_close((mine, packed), (logits, boxes), atol=1e-5, rtol=1e-5)
+    for found in (boxes, packed):
+        model.zero_grad()
+        found.sum().backward()
+        grads.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
+    torch.testing.assert_close(*grads, atol=1e-5, rtol=1e-4)
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("sizes", [[(64, 56), (40, 56), (64, 30)], [(64, 56)] * 3])
 def test_the_forward_pass_is_that_of_transformers_to_the_bit(swapped: bool, sizes: list[tuple[int, int]]) -> None:

@@ -27,6 +27,8 @@ class Batch(NamedTuple):
     inputs: Shaped[Tensor, "batch channels height width"]
     mask: Bool[Tensor, "batch height width"]
     targets: Targets
+    #: Of a map: real cells that none has more of, where that is known.
+    room: int | None = None
 
 
 def collate(samples: Sequence[Sample]) -> Batch:
@@ -62,7 +64,7 @@ def moved(batch: Batch, device: torch.device) -> Batch:
     targets = batch.targets
     labels, boxes, real = (devices.moved(each, device) for each in targets[:3])
     there = Targets(labels, boxes, real, targets.counts)
-    return Batch(devices.moved(batch.inputs, device), devices.moved(batch.mask, device), there)
+    return Batch(devices.moved(batch.inputs, device), devices.moved(batch.mask, device), there, batch.room)
 
 
 def normalised(

@@ -29,11 +29,14 @@ class Kept:
         pictures: that they are of.
         features: theirs.
         crop: train on parts in half of all cases.
-        even: cells along either side of every batch, which a CUDA graph wants; without, as many as its largest map has.
+        even: give all batches the shape of the largest map, which a CUDA graph wants; each has that of its own largest otherwise.
     """
 
-    def __init__(self, pictures: Annotated, features: Features, *, crop: bool, even: int | None = None) -> None:
+    def __init__(self, pictures: Annotated, features: Features, *, crop: bool, even: bool = False) -> None:
         self._pictures, self._features, self._crop, self._even = pictures, features, crop, even
+        maps = -(-features.pixels // features.stride)
+        #: Height, width and cells of the largest maps.
+        self._most = (*maps.max((0, 1)).tolist(), int(maps.prod(-1).max()))
         sides = np.repeat(pictures.sizes[:, ::-1], np.diff(pictures.offsets), axis=0)
         #: Corners over the sides of the picture.
         self._boxes = pictures.boxes / np.concatenate([sides, sides], axis=1).astype(np.float32)
@@ -71,14 +74,15 @@ class Kept:
 
     def _joined(self, samples: list[Part]) -> Batch:
         sizes = torch.tensor([maps.shape[:2] for maps, _, _ in samples])
-        height, width = sizes.amax(0).tolist() if self._even is None else (self._even, self._even)
+        own = (*sizes.amax(0).tolist(), int(sizes.prod(1).max()))
+        height, width, room = self._most if self._even else own
         joined = np.zeros((len(samples), height, width, samples[0][0].shape[2]), np.int16)
         for place, (maps, _, _) in enumerate(samples):
             joined[place, : maps.shape[0], : maps.shape[1]] = maps
         boxes = [torch.from_numpy(each) for _, each, _ in samples]
         labels = [torch.from_numpy(each) for _, _, each in samples]
         inputs = rearrange(torch.from_numpy(joined).view(torch.bfloat16), "b h w c -> b c h w")
-        return Batch(inputs, masked(sizes, height, width), padded(boxes, labels))
+        return Batch(inputs, masked(sizes, height, width), padded(boxes, labels), room)
 
 
 def cut(maps: np.ndarray, boxes: np.ndarray, labels: np.ndarray, extent: np.ndarray, draws: np.ndarray) -> Part:

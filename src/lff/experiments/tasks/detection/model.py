@@ -38,16 +38,21 @@ class Detector(nn.Module):
             layer.__class__ = EncoderLayer
 
     def forward(
-        self, inputs: Float[Tensor, "batch channels height width"], mask: Bool[Tensor, "batch height width"]
+        self,
+        inputs: Float[Tensor, "batch channels height width"],
+        mask: Bool[Tensor, "batch height width"],
+        room: int | None = None,
     ) -> tuple[Float[Tensor, "layers batch queries classes"], Float[Tensor, "layers batch queries 4"]]:
         """Class logits, and boxes as (centre x, centre y, width, height), of every decoder layer; of the last in evaluation.
 
         Args:
             inputs: normalised pixels, or features where the host has no backbone.
             mask: True where an image is, False where it was padded.
+            room: cells that no image has more of: padding beyond them is left out of the Transformer. None leaves out nothing.
         """
         detr, host = self.host.model, self.host
-        x, places, seen = self.encoded(*detr.backbone(inputs, mask)[-1])
+        features, cells = detr.backbone(inputs, mask)[-1]
+        x, places, seen = self.encoded(features, cells, room)
         queries = repeat(detr.query_position_embeddings.weight, "q d -> b q d", b=len(x))
         state = torch.zeros_like(queries)
         states = []
@@ -58,7 +63,10 @@ class Detector(nn.Module):
         return host.class_labels_classifier(found), host.bbox_predictor(found).sigmoid()
 
     def encoded(
-        self, features: Float[Tensor, "batch channels height width"], cells: Bool[Tensor, "batch height width"]
+        self,
+        features: Float[Tensor, "batch channels height width"],
+        cells: Bool[Tensor, "batch height width"],
+        room: int | None = None,
     ) -> tuple[Float[Tensor, "batch cells d"], Float[Tensor, "batch cells d"], Bool[Tensor, "batch 1 1 cells"]]:
         """What the encoder makes of a map, the encoding of its cells, and which of them are no padding."""
         detr = self.host.model
@@ -66,10 +74,26 @@ class Detector(nn.Module):
         dtype = detr.query_position_embeddings.weight.dtype
         places = detr.position_embedding(shape=features.shape, device=features.device, dtype=dtype, mask=cells)
         places = rearrange(places, "b d h w -> b (h w) d")
-        seen = rearrange(cells, "b h w -> b 1 1 (h w)")
+        seen = rearrange(cells, "b h w -> b (h w)")
+        if room is not None and room < seen.shape[1]:
+            x, places, seen = _packed(x, places, seen, room)
+        seen = rearrange(seen, "b n -> b 1 1 n")
         for layer in detr.encoder.layers:
             x = layer(x, seen, spatial_position_embeddings=places)
         return x, places, seen
+
+
+def _packed(
+    x: Float[Tensor, "batch cells d"], places: Float[Tensor, "batch cells d"], seen: Bool[Tensor, "batch cells"], room: int
+) -> tuple[Float[Tensor, "batch {room} d"], Float[Tensor, "batch {room} d"], Bool[Tensor, "batch {room}"]]:
+    """The cells that are no padding, in their order, with room for as many in every image."""
+    count = seen.cumsum(1)
+    to = torch.where(seen, count - 1, room)  # padding goes to a place that is cut off
+    number = torch.arange(seen.shape[1], device=seen.device).expand_as(to)
+    index = torch.zeros(len(seen), room + 1, dtype=torch.int64, device=seen.device).scatter_(1, to, number)[:, :room]
+    index = rearrange(index, "b n -> b n 1")
+    there = torch.arange(room, device=seen.device) < count[:, -1:]
+    return torch.take_along_dim(x, index, dim=1), torch.take_along_dim(places, index, dim=1), there
 
 
 class EncoderLayer(modeling_detr.DetrEncoderLayer):  # type: ignore[misc]

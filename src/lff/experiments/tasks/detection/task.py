@@ -80,7 +80,7 @@ class Detection(Task[DetectionConfig]):
         return next(self.batches([request], device))
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
-        logits, boxes = model(self._inputs(batch), batch.mask)
+        logits, boxes = model(self._inputs(batch), batch.mask, batch.room)
         return loss(logits, boxes, batch.targets)
 
     def evaluate(self, model: nn.Module, world: World) -> dict[str, float]:
@@ -140,7 +140,7 @@ class Detection(Task[DetectionConfig]):
             return Streamed(self.train, self.config)
         if "train_features" not in self.__dict__:
             self.train_features = self._features(self.train, self.config.sizes, 1 + self.config.flip, device)
-        even = self.config.cells if self.config.compile == "graphs" else None
+        even = self.config.compile == "graphs"
         return Kept(self.train, self.train_features, crop=self.config.crop, even=even)
 
     def _judged(self, device: torch.device) -> Kept | Streamed:
