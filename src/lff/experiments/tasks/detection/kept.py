@@ -29,7 +29,7 @@ class Kept:
         pictures: that they are of.
         features: theirs.
         crop: train on parts in half of all cases.
-        even: give all batches the shape of the largest map, which a CUDA graph wants; each has that of its own largest otherwise.
+        even: give all batches the shape of the largest map, so that one compilation serves; each has that of its own otherwise.
     """
 
     def __init__(self, pictures: Annotated, features: Features, *, crop: bool, even: bool = False) -> None:

@@ -140,7 +140,7 @@ class Detection(Task[DetectionConfig]):
             return Streamed(self.train, self.config)
         if "train_features" not in self.__dict__:
             self.train_features = self._features(self.train, self.config.sizes, 1 + self.config.flip, device)
-        even = self.config.compile == "graphs"
+        even = self.config.compile != "no"
         return Kept(self.train, self.train_features, crop=self.config.crop, even=even)
 
     def _judged(self, device: torch.device) -> Kept | Streamed:
