@@ -71,7 +71,7 @@ def _copy(file: Path, to: Path, out: str) -> None:
 
 def _of_a_reader(command: str, out: str) -> str:
     words = shlex.split(command)
-    for option, folder in (("--data", "DIR"), ("--out", out), ("--csv", "results/benchmarks.csv")):
+    for option, folder in (("--data", "DIR"), ("--weights", "FILE"), ("--out", out), ("--csv", "results/benchmarks.csv")):
         for i in (i + 1 for i, word in enumerate(words[:-1]) if word == option):
             words[i] = folder
     return shlex.join(words)

@@ -107,7 +107,8 @@ def boxes(bench: Bench, *, count: int = 12_800, depth: int = 128, grouped: Seque
             others = [name for name in make if name != OURS]
             rows += [times.row("boxes", named, (how, n), (how, OURS), bar=bars.get(n), spread=spread) for n in others]
             rows.append(equal)
-        rows.append(times.row("boxes", f"{what}, {EAGER}", (EAGER, LAUNCHES), (EAGER, OURS)))
+            if how == EAGER:
+                rows.append(times.row("boxes", named, (EAGER, LAUNCHES), (EAGER, OURS)))
     return rows
 
 
