@@ -44,6 +44,22 @@ def masks(*sizes: tuple[int, int], of: tuple[int, int]) -> Tensor:
     return mask
 
 
+def test_attention_starts_as_in_detr_which_has_one_matrix_for_queries_keys_and_values() -> None:
+    width = 64
+    detr = made("Sine-2D", replace(CONFIG, width=width)).host.model
+    theirs = nn.MultiheadAttention(width, 2)
+    nn.init.xavier_uniform_(theirs.in_proj_weight)  # as DETR does once more
+    nn.init.xavier_uniform_(theirs.out_proj.weight)
+    layers = [*detr.encoder.layers, *detr.decoder.layers]
+    attentions = [*(layer.self_attn for layer in layers), *(layer.encoder_attn for layer in detr.decoder.layers)]
+    assert len(attentions) == 5
+    for attention in attentions:
+        for ours in (attention.q_proj, attention.k_proj, attention.v_proj):
+            torch.testing.assert_close(ours.weight.abs().max(), theirs.in_proj_weight.abs().max(), atol=0.0, rtol=0.01)
+            assert (ours.bias == 0).all()
+        torch.testing.assert_close(attention.o_proj.weight.abs().max(), theirs.out_proj.weight.abs().max(), atol=0.0, rtol=0.01)
+
+
 def test_padding_that_is_left_out_changes_nothing() -> None:
     model = made("Learnable-Fourier+MLP").eval()
     pixels, mask = torch.randn(3, 3, 64, 64), masks((64, 24), (32, 64), (40, 40), of=(64, 64))
@@ -166,7 +182,7 @@ def test_tables_count_cells_of_any_extent_in_both_tables() -> None:
     for config in (mini(), mini_unseen()):
         found = encoding(made("Embed-2D", replace(config, width=32, heads=2, encoder_layers=1, decoder_layers=1)))
         assert isinstance(found, lff.Embed)
-        assert [len(table) for table in found.tables] == [16, 16]
+        assert [len(table) for table in found.tables] == [15, 15]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from lff.experiments.tasks.detection import backbones
 from lff.experiments.tasks.detection.config import DetectionConfig
 
 OWN = "Sine-2D"  # the host's
+JOINED = ("q_proj", "k_proj", "v_proj")  # one matrix in DETR
 
 
 class Detector(nn.Module):
@@ -206,12 +207,14 @@ def _options(config: DetectionConfig, name: str) -> dict[str, Any]:
 def _initialise(host: Any) -> None:
     """As DETR does it: Glorot-uniform matrices in the Transformer, queries from N(0, 1), torch's own elsewhere.
 
-    transformers draws all of them from N(0, 0.02^2).
+    transformers draws all of them from N(0, 0.02^2). And it has three matrices where DETR's attention has one, [3 d, d], for
+    queries, keys and values: Glorot's bound of that is smaller by the square root of two. With the larger one all cells become
+    alike in the encoder, and all queries find one box for thousands of steps (docs/detection.md).
     """
     for part in (host.model.encoder, host.model.decoder):
-        for parameter in part.parameters():
+        for name, parameter in part.named_parameters():
             if parameter.ndim > 1:
-                nn.init.xavier_uniform_(parameter)
+                nn.init.xavier_uniform_(parameter, gain=math.sqrt(0.5) if name.split(".")[-2] in JOINED else 1.0)
     nn.init.normal_(host.model.query_position_embeddings.weight)
     for layer in (host.model.input_projection, host.class_labels_classifier, *host.bbox_predictor.layers):
         layer.reset_parameters()
