@@ -99,9 +99,9 @@ def mixed() -> None:
 def boxes() -> None:
     """DETR's loss: images with seven objects here and one there count every object alike, as in one process."""
     from lff.experiments.tasks.detection.batch import padded
-    from lff.experiments.tasks.detection.loss import loss
+    from lff.experiments.tasks.detection.loss import Loss
 
-    rank, counts = distributed.get_rank(), (7, 1)
+    rank, counts, loss = distributed.get_rank(), (7, 1), Loss()
     corners = [torch.rand(n, 2, 2).sort(dim=1).values.reshape(n, 4) for n in counts]
     labels = [torch.randint(3, (n,)) for n in counts]
     logits, found = torch.randn(2, 2, 9, 4), torch.rand(2, 2, 9, 4) * 0.5 + 0.2

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from lff.experiments.tasks.detection.batch import padded
 from lff.experiments.tasks.detection.boxes import centred, corners, generalised_iou
-from lff.experiments.tasks.detection.loss import Targets, loss
+from lff.experiments.tasks.detection.loss import Loss, Targets
 from lff.experiments.tasks.detection.matching import NOBODY, assign, costs
 
 CLASSES = 5
+loss = Loss()
 
 
 def objects(counts: list[int]) -> tuple[list[Tensor], list[Tensor]]:
@@ -88,6 +89,21 @@ def test_the_loss_is_that_of_transformers(counts: list[int]) -> None:
     wanted = [{"class_labels": each, "boxes": centred(box)} for box, each in zip(boxes, labels, strict=True)]
     reference, _, _ = ForObjectDetectionLoss(logits[-1], wanted, logits.device, predicted[-1], config, logits, predicted)
     torch.testing.assert_close(loss(logits, predicted, padded(boxes, labels)), reference)
+
+
+@pytest.mark.compile
+def test_compiled_it_is_the_same_loss_and_batches_of_one_shape_compile_it_once() -> None:
+    compiled = Loss(compiled=True)
+    torch._dynamo.reset()
+    with torch._dynamo.config.patch(error_on_recompile=True):
+        for counts in ([3, 1], [0, 4]):
+            logits, predicted = (each.requires_grad_() for each in predictions(3, 2, 7))
+            targets = padded(*objects(counts), room=4)
+            assert targets.boxes.shape == (2, 4, 4)
+            found = [each(logits, predicted, targets) for each in (compiled, loss)]
+            torch.testing.assert_close(*found)
+            ours, plain = (torch.autograd.grad(each, (logits, predicted)) for each in found)
+            torch.testing.assert_close(ours, plain)
 
 
 def test_a_batch_without_objects_has_a_loss_and_gradients() -> None:

@@ -23,10 +23,10 @@ def step(bench: Bench, *, images: int = 8, size: tuple[int, int] = (800, 1066), 
     """
     from lff.experiments.tasks.detection.batch import Batch, masked, moved, padded
     from lff.experiments.tasks.detection.config import paper
-    from lff.experiments.tasks.detection.loss import loss
+    from lff.experiments.tasks.detection.loss import Loss
     from lff.experiments.tasks.detection.model import build
 
-    settings = replace(paper(), sizes=(min(size),), longest=max(size), **changes)
+    settings, losses = replace(paper(), sizes=(min(size),), longest=max(size), **changes), Loss()
     height, width = size
     sides = torch.tensor([(height, width), (height // 2, width), (height, width // 2)])[torch.arange(images) % 3]
     corners = torch.rand(images, OBJECTS, 2, 2).sort(dim=2).values.flatten(2)
@@ -35,7 +35,7 @@ def step(bench: Bench, *, images: int = 8, size: tuple[int, int] = (800, 1066), 
 
     def lost(detector: nn.Module) -> Tensor:
         logits, boxes = detector(batch.inputs, batch.mask)
-        return loss(logits, boxes, batch.targets)
+        return losses(logits, boxes, batch.targets)
 
     def maker(method: str) -> Work:
         torch.manual_seed(0)

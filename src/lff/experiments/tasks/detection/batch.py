@@ -48,10 +48,10 @@ def masked(sizes: Int64[Tensor, "batch 2"], height: int, width: int) -> Bool[Ten
     return rows & (torch.arange(width)[None, None, :] < sizes[:, 1:, None])
 
 
-def padded(boxes: Sequence[Float[Tensor, "_ 4"]], labels: Sequence[Int64[Tensor, " _"]]) -> Targets:
-    """Targets of corners over the sides of each image, with room for the most that one has, and for one at least."""
+def padded(boxes: Sequence[Float[Tensor, "_ 4"]], labels: Sequence[Int64[Tensor, " _"]], room: int = 1) -> Targets:
+    """Targets of corners over the sides of each image, with room for the most that one has, and for `room` at least."""
     counts = tuple(len(each) for each in labels)
-    most = max(1, *counts)
+    most = max(room, *counts)
     real = torch.arange(most) < torch.tensor(counts)[:, None]
     flat = centred(torch.cat(list(boxes)).float())
     wanted, known = torch.full((len(counts), most, 4), 0.5), torch.zeros(len(counts), most, dtype=torch.int64)

@@ -29,7 +29,8 @@ class Kept:
         pictures: that they are of.
         features: theirs.
         crop: train on parts in half of all cases.
-        even: give all batches the shape of the largest map, so that one compilation serves; each has that of its own otherwise.
+        even: give all batches the shape of the largest map, and room for the most objects, so that one compilation serves; each
+            has its own otherwise.
     """
 
     def __init__(self, pictures: Annotated, features: Features, *, crop: bool, even: bool = False) -> None:
@@ -37,6 +38,7 @@ class Kept:
         maps = -(-features.pixels // features.stride)
         #: Height, width and cells of the largest maps.
         self._most = (*maps.max((0, 1)).tolist(), int(maps.prod(-1).max()))
+        self._objects = max(1, int(np.diff(pictures.offsets).max(initial=0))) if even else 1
         sides = np.repeat(pictures.sizes[:, ::-1], np.diff(pictures.offsets), axis=0)
         #: Corners over the sides of the picture.
         self._boxes = pictures.boxes / np.concatenate([sides, sides], axis=1).astype(np.float32)
@@ -82,7 +84,7 @@ class Kept:
         boxes = [torch.from_numpy(each) for _, each, _ in samples]
         labels = [torch.from_numpy(each) for _, _, each in samples]
         inputs = rearrange(torch.from_numpy(joined).view(torch.bfloat16), "b h w c -> b c h w")
-        return Batch(inputs, masked(sizes, height, width), padded(boxes, labels), room)
+        return Batch(inputs, masked(sizes, height, width), padded(boxes, labels, self._objects), room)
 
 
 def cut(maps: np.ndarray, boxes: np.ndarray, labels: np.ndarray, extent: np.ndarray, draws: np.ndarray) -> Part:

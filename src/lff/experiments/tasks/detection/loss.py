@@ -26,29 +26,54 @@ class Targets(NamedTuple):
     counts: tuple[int, ...]
 
 
-def loss(
-    logits: Float[Tensor, "layers batch queries classes"], boxes: Float[Tensor, "layers batch queries 4"], targets: Targets
+class Loss:
+    """The losses of every decoder layer, each with a matching of its own, summed.
+
+    Args:
+        compiled: what is done before and after the matching, which is the processor's. It wants batches of one shape.
+    """
+
+    def __init__(self, *, compiled: bool = False) -> None:
+        self._costs = torch.compile(costs, dynamic=False) if compiled else costs
+        self._matched = torch.compile(_matched, dynamic=False) if compiled else _matched
+
+    def __call__(
+        self,
+        logits: Float[Tensor, "layers batch queries classes"],
+        boxes: Float[Tensor, "layers batch queries 4"],
+        targets: Targets,
+    ) -> Float[Tensor, ""]:
+        logits, boxes = logits.float(), boxes.float()
+        labels, wanted, real, counts = targets
+        found = assign(self._costs(logits, boxes, labels, wanted), counts)
+        total: Tensor = self._matched(logits, boxes, labels, wanted, (found >= 0) & real, found, _objects(real))
+        return total
+
+
+def _matched(
+    logits: Float[Tensor, "layers batch queries classes"],
+    boxes: Float[Tensor, "layers batch queries 4"],
+    labels: Int64[Tensor, "batch objects"],
+    wanted: Float[Tensor, "batch objects 4"],
+    matched: Bool[Tensor, "layers batch objects"],
+    found: Int64[Tensor, "layers batch objects"],
+    objects: Float[Tensor, ""],
 ) -> Float[Tensor, ""]:
-    """Summed over the decoder's layers, each with a matching of its own."""
-    logits, boxes = logits.float(), boxes.float()
-    found = assign(costs(logits, boxes, targets.labels, targets.boxes), targets.counts)
-    matched = (found >= 0) & targets.real
     query = found.clamp(min=0)
     layers = len(logits)
-    wanted = repeat(targets.boxes, "b t xywh -> l b t xywh", l=layers)
+    wanted = repeat(wanted, "b t xywh -> l b t xywh", l=layers)
     ours = boxes.gather(2, repeat(query, "l b t -> l b t xywh", xywh=4))
     distance = ((ours - wanted).abs().sum(-1) * matched).sum()
     overlap = ((1 - generalised_iou(corners(ours), corners(wanted))) * matched).sum()
-    classes = _classes(logits, targets, query, matched)
-    return CLASS * classes + (DISTANCE * distance + OVERLAP * overlap) / _objects(targets)
+    return CLASS * _classes(logits, labels, query, matched) + (DISTANCE * distance + OVERLAP * overlap) / objects
 
 
-def _classes(logits: Tensor, targets: Targets, query: Tensor, matched: Tensor) -> Tensor:
+def _classes(logits: Tensor, labels: Tensor, query: Tensor, matched: Tensor) -> Tensor:
     """Weighted means of the cross-entropy over the queries of a layer, summed over layers; the last class is "no object"."""
     layers, images, queries, outputs = logits.shape
     # What is not matched is written into a column that is cut off again: no query may be overwritten by padding.
     wanted = torch.full((layers, images, queries + 1), outputs - 1, dtype=torch.int64, device=logits.device)
-    wanted.scatter_(2, torch.where(matched, query, queries), repeat(targets.labels, "b t -> l b t", l=layers))
+    wanted.scatter_(2, torch.where(matched, query, queries), repeat(labels, "b t -> l b t", l=layers))
     wanted = wanted[..., :queries]
     weights = torch.where(wanted == outputs - 1, NO_OBJECT, 1.0)
     each = functional.cross_entropy(
@@ -58,9 +83,9 @@ def _classes(logits: Tensor, targets: Targets, query: Tensor, matched: Tensor) -
     return ((each * weights).sum(1) / weights.sum(1)).sum()
 
 
-def _objects(targets: Targets) -> Tensor:
+def _objects(real: Bool[Tensor, "batch objects"]) -> Float[Tensor, ""]:
     """How many a process has on average, one at least: every object then counts as much, wherever its image is."""
-    count = targets.real.sum().float()
+    count = real.sum().float()
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         torch.distributed.all_reduce(count)
         count = count / torch.distributed.get_world_size()

@@ -19,7 +19,7 @@ from lff.experiments.tasks.detection.batch import Batch, normalised
 from lff.experiments.tasks.detection.boxes import corners
 from lff.experiments.tasks.detection.config import DetectionConfig
 from lff.experiments.tasks.detection.kept import Kept
-from lff.experiments.tasks.detection.loss import loss
+from lff.experiments.tasks.detection.loss import Loss
 from lff.experiments.tasks.detection.paper import published
 from lff.experiments.tasks.detection.pictures import Streamed, splits
 
@@ -56,6 +56,7 @@ class Detection(Task[DetectionConfig]):
             raise Problem(f"--frozen wants a backbone that has learned: give --weights for {config.backbone}")
         self.weights = backbones.digest(file)
         self.train, self.test = splits(config, data)
+        self._loss = Loss(compiled=config.frozen and config.compile != "no")  # streamed batches have shapes of their own
 
     @classmethod
     def published(cls, config: DetectionConfig) -> dict[str, dict[str, float]]:
@@ -81,7 +82,7 @@ class Detection(Task[DetectionConfig]):
 
     def loss(self, model: nn.Module, batch: Batch) -> Tensor:
         logits, boxes = model(self._inputs(batch), batch.mask, batch.room)
-        return loss(logits, boxes, batch.targets)
+        return self._loss(logits, boxes, batch.targets)
 
     def evaluate(self, model: nn.Module, world: World) -> dict[str, float]:
         count = min(self.config.judged or len(self.test), len(self.test))
