@@ -95,7 +95,12 @@ def test_other_machines_cannot_reach_it(server: Server) -> None:
 
 
 def test_the_command_serves_until_it_is_interrupted() -> None:
-    with subprocess.Popen([sys.executable, "-m", "lff", "explore"], stdout=subprocess.PIPE, text=True) as process:
+    def interruptible() -> None:
+        """What a shell starts in the background, these tests for instance, ignores Ctrl-C and hands that on."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    command = [sys.executable, "-m", "lff", "explore"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=interruptible) as process:
         assert process.stdout
         url = process.stdout.readline().split()[3]
         wire = http.client.HTTPConnection(url.split("/")[2], timeout=10)
