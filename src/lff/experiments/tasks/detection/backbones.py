@@ -29,7 +29,7 @@ HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 KINDS = {
     "resnet50": Kind(*IMAGENET, 2048, (32,)),
     "timm-resnet50": Kind(*IMAGENET, 2048, (16, 32)),
-    "efficientnet-lite0": Kind(*HALVES, 320, (16, 32)),
+    "efficientnet-lite0": Kind(*HALVES, 192, (16, 32)),
     "small": Kind(*HALVES, 64, (8,)),
 }
 
@@ -48,14 +48,20 @@ class Given(nn.Module):
 
 
 class Convolutions(nn.Module):
-    """A timm network, in evaluation mode for ever: its batch normalisation keeps the statistics that it came with."""
+    """EfficientNet-Lite0 by timm, without its last block and what follows.
 
-    def __init__(self, name: str, stride: int) -> None:
+    That block is made to say what a picture shows wherever it is: of a cell's place from left to right it leaves next to nothing,
+    and a DETR in front of which it stays frozen finds no box's left and right (docs/detection.md). It is in evaluation mode for
+    ever: its batch normalisation keeps the statistics that it came with.
+    """
+
+    def __init__(self, stride: int) -> None:
         super().__init__()
         import timm
 
-        self.model: Any = timm.create_model(name, features_only=True, output_stride=stride, out_indices=(4,))
-        self.intermediate_channel_sizes = list(self.model.feature_info.channels())
+        self.model: Any = timm.create_model("tf_efficientnet_lite0", features_only=True, output_stride=stride)
+        self.model.blocks = self.model.blocks[:-1]
+        self.intermediate_channel_sizes = [KINDS["efficientnet-lite0"].channels]
         self.eval()
 
     def train(self, mode: bool = True) -> "Convolutions":
@@ -64,7 +70,7 @@ class Convolutions(nn.Module):
     def forward(
         self, pixel_values: Float[Tensor, "batch 3 height width"], pixel_mask: Bool[Tensor, "batch height width"]
     ) -> Maps:
-        (features,) = self.model(pixel_values)
+        features = self.model.blocks(self.model.bn1(self.model.conv_stem(pixel_values)))
         mask = functional.interpolate(pixel_mask[None].float(), size=features.shape[-2:]).bool()[0]
         return [(features, mask)]
 

@@ -91,7 +91,7 @@ def kept(
         device: where it is to run.
     """
     about = (lff.__version__, asked.pictures.stamp(), asked.sizes, asked.flips, config.longest, config.backbone, config.stride)
-    name = hashlib.sha256(repr((*about, weights)).encode()).hexdigest()[:32]
+    name = hashlib.sha256(repr((*about, KINDS[config.backbone], weights)).encode()).hexdigest()[:32]
     file = Path.home() / ".cache" / "lff" / f"features-{name}.npy"
     while not file.exists():
         with claim(file.with_suffix(".claim")) as mine:

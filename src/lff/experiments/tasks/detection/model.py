@@ -1,5 +1,6 @@
 """transformers' DETR with a method's encoding, run as the original was. What it comes with, normalised sines, is Sine-2D."""
 
+import contextlib
 import math
 from typing import Any
 
@@ -8,6 +9,7 @@ from einops import rearrange, repeat
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import DetrConfig, DetrForObjectDetection
 from transformers.models.detr import modeling_detr
 
@@ -53,13 +55,14 @@ class Detector(nn.Module):
         """
         detr, host = self.host.model, self.host
         features, cells = detr.backbone(inputs, mask)[-1]
-        x, places, seen = self.encoded(features, cells, room)
-        queries = repeat(detr.query_position_embeddings.weight, "q d -> b q d", b=len(x))
-        state = torch.zeros_like(queries)
-        states = []
-        for layer in detr.decoder.layers:
-            state = layer(state, None, places, queries, x, encoder_attention_mask=seen)
-            states.append(state)
+        with _attention(features.device):
+            x, places, seen = self.encoded(features, cells, room)
+            queries = repeat(detr.query_position_embeddings.weight, "q d -> b q d", b=len(x))
+            state = torch.zeros_like(queries)
+            states = []
+            for layer in detr.decoder.layers:
+                state = layer(state, None, places, queries, x, encoder_attention_mask=seen)
+                states.append(state)
         found = detr.decoder.layernorm(torch.stack(states if self.training else states[-1:]))
         return host.class_labels_classifier(found), host.bbox_predictor(found).sigmoid()
 
@@ -82,6 +85,12 @@ class Detector(nn.Module):
         for layer in detr.encoder.layers:
             x = layer(x, seen, spatial_position_embeddings=places)
         return x, places, seen
+
+
+def _attention(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """torch's fused attention, but for bfloat16 on a CPU, whose backward takes two to seven times as long as plain products."""
+    slow = device.type == "cpu" and torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
+    return sdpa_kernel(SDPBackend.MATH) if slow else contextlib.nullcontext()
 
 
 def _packed(
@@ -160,7 +169,7 @@ def host_config(config: DetectionConfig, classes: int) -> DetrConfig:
 def _backbone(config: DetectionConfig, own: nn.Module) -> nn.Module:
     """The host's own, or what takes its place, with the weights that are given."""
     if config.backbone == "efficientnet-lite0":
-        own = backbones.Convolutions("tf_efficientnet_lite0", config.stride)
+        own = backbones.Convolutions(config.stride)
     file = backbones.weights_of(config.backbone, config.weights)
     if file is not None:
         backbones.load(own, file)
