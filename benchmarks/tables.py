@@ -99,6 +99,13 @@ COLUMNS: dict[str, dict[str, str]] = {
         "hours": "Hours a run",
         "days": "Days, 10 methods with 3 seeds",
     },
+    "backbone-places": {
+        "block": "Block",
+        "channels": "Channels",
+        "row": "Row",
+        "column": "Column",
+        "inside": "Inside a person",
+    },
     "roundness": {
         "encoding": "Encoding",
         "seeds": "Seeds",
