@@ -151,6 +151,22 @@ def test_what_is_found_in_an_image_does_not_depend_on_the_padding_beside_it() ->
     torch.testing.assert_close(alone, beside, atol=1e-4, rtol=1e-4)
 
 
+def test_bfloat16_on_a_cpu_takes_plain_attention_and_nothing_else_does() -> None:
+    def fused() -> list[bool]:
+        """As the first encoder layer finds it, in float32 and under autocast."""
+        model, seen = made("Sine-2D").train(), []
+        layer = model.host.model.encoder.layers[0]
+        layer.register_forward_pre_hook(lambda *_: seen.append(torch.backends.cuda.flash_sdp_enabled()))
+        pixels, mask = torch.randn(1, 3, 32, 32), masks((32, 32), of=(32, 32))
+        model(pixels, mask)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            model(pixels, mask)
+        return seen
+
+    assert fused() == [True, False]
+    assert torch.backends.cuda.flash_sdp_enabled()  # as it was
+
+
 def test_methods_share_the_hosts_weights_at_one_seed() -> None:
     def host(method: str) -> dict[str, Tensor]:
         return {name: value for name, value in made(method).state_dict().items() if "position_embedding." not in name}

@@ -50,9 +50,9 @@ class Given(nn.Module):
 class Convolutions(nn.Module):
     """EfficientNet-Lite0 by timm, without its last block and what follows.
 
-    That block is made to say what a picture shows wherever it is: of a cell's place from left to right it leaves next to nothing,
-    and a DETR in front of which it stays frozen finds no box's left and right (docs/detection.md). It is in evaluation mode for
-    ever: its batch normalisation keeps the statistics that it came with.
+    That block says what a picture shows wherever it is: hardly anything of a cell's column can be told from it, and much from the
+    block before (docs/detection.md). DETR gives positions to queries and keys alone, so what values know of a place is what the
+    backbone leaves in them. It is in evaluation mode for ever: its batch normalisation keeps the statistics that it came with.
     """
 
     def __init__(self, stride: int) -> None:
