@@ -167,6 +167,7 @@ COMPARISONS = (
     "detection-mini",
     "detection-mini-start",
     "detection-mini-unseen",
+    "detection-pilot",
     "generation-demo",
     "generation-mini",
 )

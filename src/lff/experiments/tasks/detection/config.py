@@ -164,7 +164,7 @@ def mini() -> DetectionConfig:
     """`lff compare detection --preset mini --data COCO --workers 13`: normalised positions, the paper's first table.
 
     COCO with a longest side of 160 pixels, the 10 categories that the most pictures show, features of a frozen EfficientNet-Lite0
-    at four sizes, kept; maps of up to 10x15 cells.
+    at four sizes, kept; maps of up to 10x15 cells. Not run yet: a pilot on a CPU stays at an AP50 of 3 to 4 (docs/detection.md).
     """
     return DetectionConfig(
         methods=METHODS,
