@@ -1,6 +1,7 @@
 """Run by tests/test_distributed.py in two processes: training steps under DDP and FSDP2."""
 
 import copy
+import gc
 import sys
 
 import torch
@@ -121,3 +122,4 @@ if __name__ == "__main__":
     {"ddp": ddp, "swapped": swapped, "fsdp": fsdp, "mixed": mixed, "boxes": boxes}[sys.argv[1]]()
     if distributed.is_initialized():
         distributed.destroy_process_group()
+    gc.collect()  # Gloo's threads end with what holds their group: one that is at work while Python ends aborts the process

@@ -62,6 +62,7 @@ class Train:
 def run(arguments: list[str]) -> None:
     """`lff compare ...` or `lff train ...`."""
     from lff.experiments import compare as comparing
+    from lff.experiments.engine import leave
 
     command, name, rest = arguments[0], "classification", arguments[1:]
     if rest and not rest[0].startswith("-"):
@@ -78,10 +79,15 @@ def run(arguments: list[str]) -> None:
         command=f"lff {shlex.join(arguments)}",
     )
     comparison.rows  # noqa: B018  # a wrong name is told before anything is written
-    if command == "train":
-        _train(comparison, where)
-    else:
-        _compare(comparison, where, arguments)
+    try:
+        if command == "train":
+            _train(comparison, where)
+        else:
+            _compare(comparison, where, arguments)
+    except SystemExit:
+        leave()
+        raise
+    leave()  # not after an error: the others may be waiting for this process
 
 
 def _compare(comparison: Any, where: Any, arguments: list[str]) -> None:

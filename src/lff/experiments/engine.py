@@ -4,6 +4,7 @@ Everything random is a function of the seed and the step: the order of the data,
 learning rate. So a checkpoint holds the step, the weights and the optimiser, and a run that was killed ends as if it were not.
 """
 
+import gc
 import logging
 import math
 import os
@@ -56,6 +57,17 @@ def processes(variables: Mapping[str, str]) -> tuple[int, int]:
     if "SLURM_STEP_NUM_TASKS" in variables:  # "4(x2)" is four on each of two machines
         return int(variables["SLURM_STEP_NUM_TASKS"]), int(variables["SLURM_STEP_TASKS_PER_NODE"].partition("(")[0])
     return 1, 1
+
+
+def leave() -> None:
+    """Ends what several processes talk by.
+
+    Gloo's threads hold Python objects. One that still lets go of such an object while Python ends aborts a process whose work is
+    done; with what holds their group the threads are waited for.
+    """
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+        gc.collect()
 
 
 def world_of(fabric: Fabric) -> World:
