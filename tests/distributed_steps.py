@@ -1,7 +1,6 @@
 """Run by tests/test_distributed.py in two processes: training steps under DDP and FSDP2."""
 
 import copy
-import gc
 import sys
 
 import torch
@@ -13,6 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import lff
 from conftest import small
+from lff.experiments.engine import leave
 
 
 def ddp() -> None:
@@ -120,6 +120,4 @@ if __name__ == "__main__":
     distributed.init_process_group("gloo")
     torch.manual_seed(0)
     {"ddp": ddp, "swapped": swapped, "fsdp": fsdp, "mixed": mixed, "boxes": boxes}[sys.argv[1]]()
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
-    gc.collect()  # Gloo's threads end with what holds their group: one that is at work while Python ends aborts the process
+    leave()

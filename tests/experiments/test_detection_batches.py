@@ -164,6 +164,9 @@ def test_features_are_computed_once_and_say_how_far_they_are(
     assert not capsys.readouterr().err
     with pytest.raises(TypeError):  # other pictures are made anew
         keep(frozen, scenes("train", 4))
+    monkeypatch.setitem(features.KINDS, "small", features.KINDS["small"]._replace(mean=(0.4, 0.4, 0.4)))
+    with pytest.raises(TypeError):  # and so are those of another backbone under the same name
+        keep(frozen, pictures)
 
 
 def test_batches_of_kept_features_have_their_boxes(frozen: DetectionConfig) -> None:
