@@ -11,14 +11,15 @@ from einops import rearrange
 from safetensors.torch import save_file
 from torch import Tensor
 
-from lff.experiments.data.annotated import Objects
+from lff.experiments.data.annotated import Annotated, Objects
+from lff.experiments.problems import Problem
 from lff.experiments.task import Request
 from lff.experiments.tasks.detection import features, model
 from lff.experiments.tasks.detection.augment import Recipe, augmented, fitted, resized
-from lff.experiments.tasks.detection.batch import Sample, collate, normalised
+from lff.experiments.tasks.detection.batch import Batch, Sample, collate, normalised
 from lff.experiments.tasks.detection.boxes import corners
 from lff.experiments.tasks.detection.config import DetectionConfig, paper, tiny
-from lff.experiments.tasks.detection.kept import Kept, cut
+from lff.experiments.tasks.detection.kept import Kept
 from lff.experiments.tasks.detection.pictures import Augmented, Streamed
 from lff.experiments.tasks.detection.scenes import SIDE, scenes
 
@@ -135,8 +136,11 @@ def keep(config: DetectionConfig, pictures: Any, flips: int = 2) -> features.Fea
     return features.kept(asked, config, "digest", lambda: model.extractor(config), CPU)
 
 
-def features_at(found: features.Features, *which: int) -> Tensor:
-    return torch.from_numpy(found.of(*which).copy()).view(torch.bfloat16)
+def features_at(found: features.Features, picture: int, size: int, flip: int) -> Tensor:
+    height, width = (-(-found.pixels[picture, size] // found.stride)).tolist()
+    start = int(found.offsets[picture, size, flip])
+    cells = torch.from_numpy(found.cells[start : start + height * width].copy()).view(torch.bfloat16)
+    return rearrange(cells, "(h w) c -> h w c", h=height)
 
 
 def test_kept_features_are_those_of_the_picture_alone(frozen: DetectionConfig) -> None:
@@ -169,11 +173,17 @@ def test_features_are_computed_once_and_say_how_far_they_are(
         keep(frozen, pictures)
 
 
+def drawn(kept: Kept, request: Request) -> Batch:
+    """The batch of a request."""
+    (made,) = kept.training([request], CPU)
+    return kept.batch(made)
+
+
 def test_batches_of_kept_features_have_their_boxes(frozen: DetectionConfig) -> None:
     pictures = scenes("train", 4)
     found = keep(frozen, pictures)
     request = Request(torch.tensor([2, 0, 1, 3]), torch.tensor([11, 12, 13, 14]))
-    (batch,) = Kept(pictures, found, crop=False).training([request], CPU)
+    batch = drawn(Kept(pictures, found, crop=False, device=CPU), request)
     for place, index in enumerate(request.indices.tolist()):
         cells = int(batch.mask[place].sum()) ** 0.5
         size = frozen.sizes.index(int(cells * 8))
@@ -184,63 +194,83 @@ def test_batches_of_kept_features_have_their_boxes(frozen: DetectionConfig) -> N
         if mirrored:
             wanted = torch.stack([1 - wanted[:, 2], wanted[:, 1], 1 - wanted[:, 0], wanted[:, 3]], dim=1)
         torch.testing.assert_close(corners(batch.targets.boxes[place, : len(wanted)]), wanted)
-    assert {int(count) for count in batch.mask.sum((1, 2))} <= {25, 64}
+        assert batch.targets.labels[place, : len(wanted)].tolist() == pictures.objects(index).labels.tolist()
+        assert batch.targets.real[place].sum() == len(wanted)
+    assert {int(count) for count in batch.mask.sum((1, 2))} == {25, 64}
 
 
-def test_even_batches_are_the_same_with_more_padding(frozen: DetectionConfig) -> None:
+def test_all_batches_have_one_shape_and_nothing_in_their_padding(frozen: DetectionConfig) -> None:
     pictures = scenes("train", 4)
-    found = keep(frozen, pictures)
-    request = Request(torch.tensor([2, 0]), torch.tensor([13, 18]))
-    (plain,), (even,) = (list(Kept(pictures, found, crop=True, even=even).training([request], CPU)) for even in (False, True))
-    height, width = plain.mask.shape[1:]
-    assert (height, width) != (8, 8)
-    assert even.inputs.shape[2:] == even.mask.shape[1:] == (8, 8)
-    assert torch.equal(even.inputs[..., :height, :width], plain.inputs)
-    assert torch.equal(even.mask[:, :height, :width], plain.mask)
-    assert even.mask.sum() == plain.mask.sum()
+    kept = Kept(pictures, keep(frozen, pictures), crop=True, device=CPU)
     most = max(len(pictures.objects(i).labels) for i in range(4))
-    assert even.targets.real.shape == (2, most)
-    there = plain.targets.boxes.shape[1]
-    assert torch.equal(even.targets.boxes[:, :there], plain.targets.boxes)
-    assert torch.equal(even.targets.real.sum(1), plain.targets.real.sum(1))
-    assert plain.room == plain.mask.sum((1, 2)).max()
-    assert even.room == 64
+    for key in range(10):
+        batch = drawn(kept, Request(torch.tensor([2, 0]), torch.tensor([key, key + 50])))
+        assert batch.inputs.shape == (2, 64, 8, 8)
+        assert batch.targets.real.shape == (2, most)
+        assert batch.room == 64
+        assert (batch.inputs.permute(0, 2, 3, 1)[~batch.mask] == 0).all()
+
+
+def counted(height: int, width: int) -> tuple[Annotated, features.Features]:
+    """A picture of these sides with two objects, in cells of 8 pixels that are numbered, and the mirror image's negative."""
+    boxes = np.array([[8, 16, 32, 40], [0, 0, width, 4]], np.float32)
+    pictures = replace(scenes("train", 1), sizes=np.array([[height, width]]), offsets=np.array([0, 2]), boxes=boxes,
+                       labels=np.array([5, 6]))  # fmt: skip
+    tall, wide = -(-height // 8), -(-width // 8)
+    cells = torch.arange(tall * wide).float()
+    values = torch.stack([cells, -cells]).reshape(-1, 1).bfloat16().view(torch.int16).numpy()
+    offsets = np.array([[[0, tall * wide]]])
+    return pictures, features.Features(values, offsets, np.array([[[height, width]]]), (height,), 8)
 
 
 def test_a_part_of_kept_features_keeps_the_boxes_inside_of_it() -> None:
-    maps = np.arange(10 * 6).reshape(10, 6, 1)
-    extent = np.array([9.5, 6.0])  # the last row is half a cell
-    # A box over the rows 2 to 5 and the columns 1 to 4, and one in the first row.
-    boxes = np.array([[1 / 6, 2 / 9.5, 4 / 6, 5 / 9.5], [0, 0, 1, 0.5 / 9.5]], np.float32)
-    for draws in np.random.default_rng(0).random((50, 4)):
-        part, inside, labels = cut(maps, boxes, np.array([5, 6]), extent, draws)
-        top, left = divmod(int(part[0, 0, 0]), 6)
-        height, width = part.shape[:2]
+    pictures, found = counted(76, 48)  # the last of ten rows is half a cell
+    kept = Kept(pictures, found, crop=True, device=CPU)
+    seen = set()
+    for key in range(200):
+        batch = drawn(kept, Request(torch.tensor([0]), torch.tensor([key])))
+        height, width = batch.mask[0].any(1).sum().item(), batch.mask[0].any(0).sum().item()
+        part = batch.inputs[0, 0, :height, :width].float()
+        mirrored = part.sum() < 0
+        top, left = divmod(int(part[0, 0].abs()), 6)
+        torch.testing.assert_close(part.abs(), (top + torch.arange(height))[:, None] * 6.0 + left + torch.arange(width))
         assert 6 <= height <= 10
         assert 4 <= width <= 6
-        if 5 in labels:
-            rows = min(top + height, 9.5) - top
-            wanted = np.clip([(1 - left) / width, (2 - top) / rows, (4 - left) / width, (5 - top) / rows], 0, 1)
-            np.testing.assert_allclose(inside[0], wanted, atol=1e-6)
-        assert (6 in labels) == (top == 0)
+        seen.add((top, left, height, width, bool(mirrored)))
+        real, labels = batch.targets.real[0], batch.targets.labels[0]
+        assert labels.tolist() == [5, 6]
+        rows = min(top + height, 9.5) - top
+        x1, x2 = (2, 5) if mirrored else (1, 4)
+        wanted = np.clip([(x1 - left) / width, (2 - top) / rows, (x2 - left) / width, (5 - top) / rows], 0, 1)
+        if real[0]:
+            np.testing.assert_allclose(corners(batch.targets.boxes[0, 0]), wanted, atol=1e-6)
+        assert real[0] == ((wanted[2:] > wanted[:2]).all())
+        assert real[1] == (top == 0)
+    sizes = {each[2:4] for each in seen}
+    assert len(sizes) == 15
+    assert {each[4] for each in seen} == {False, True}
+    assert sum(each[2:4] == (10, 6) for each in seen) <= 2  # whole maps, either way round
+
+
+def test_half_of_all_pictures_are_whole_where_parts_are_asked_for(frozen: DetectionConfig) -> None:
+    pictures = scenes("train", 1)
+    frozen = replace(frozen, sizes=(64,))
+    kept = Kept(pictures, keep(frozen, pictures), crop=True, device=CPU)
+    request = Request(torch.zeros(400, dtype=torch.int64), torch.arange(400))
+    whole = drawn(kept, request).mask.all(2).all(1).float().mean()
+    assert 0.45 < whole < 0.6  # parts have 5 to 8 cells a side, so one of 16 is whole too
 
 
 def test_judged_pictures_come_in_order_at_their_size(frozen: DetectionConfig) -> None:
     pictures = scenes("test", 5)
     found = keep(frozen, pictures, flips=1)
-    batches = list(Kept(pictures, found, crop=False).judged(torch.arange(5).split(3), 40, CPU))
-    assert [tuple(batch.inputs.shape) for batch in batches] == [(3, 64, 5, 5), (2, 64, 5, 5)]
-    assert torch.equal(batches[1].inputs[0].permute(1, 2, 0), features_at(found, 3, 0, 0))
+    batches = list(Kept(pictures, found, crop=True, device=CPU).judged(torch.arange(5).split(3), 40, CPU))
+    assert [batch.mask.sum((1, 2)).tolist() for batch in batches] == [[25] * 3, [25] * 2]
+    assert torch.equal(batches[1].inputs[0, :, :5, :5].permute(1, 2, 0), features_at(found, 3, 0, 0))
 
 
-def test_a_thread_hands_errors_on(frozen: DetectionConfig) -> None:
-    pictures = scenes("train", 4)
-
-    def requests() -> Any:
-        yield Request(torch.tensor([0]), torch.tensor([1]))
-        raise ValueError("no more")
-
-    batches = Kept(pictures, keep(frozen, pictures), crop=True).training(requests(), CPU)
-    assert isinstance(next(batches).inputs, Tensor)
-    with pytest.raises(ValueError, match="no more"):
-        next(batches)
+def test_features_that_a_gpu_has_no_room_for_are_refused(frozen: DetectionConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    pictures = scenes("train", 3)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (1000, 2000))
+    with pytest.raises(Problem, match=r"kept features take .* GiB of the GPU's memory, of which 0.0 are free"):
+        Kept(pictures, keep(frozen, pictures), crop=True, device=torch.device("cuda"))

@@ -58,7 +58,7 @@ def test_two_boxes_without_area_are_no_error() -> None:
 def test_the_assignment_is_the_cheapest_of_all() -> None:
     cost = torch.randn(2, 3, 5, 4)
     counts = (4, 2, 0)
-    found = assign(cost, counts)
+    found = assign(cost, torch.arange(4) < torch.tensor(counts)[:, None])
     for layer, (image, count) in itertools.product(range(2), enumerate(counts)):
         ways = itertools.permutations(range(5), count)
         best = min(ways, key=lambda way: sum(cost[layer, image, q, t].item() for t, q in enumerate(way)))
@@ -67,7 +67,7 @@ def test_the_assignment_is_the_cheapest_of_all() -> None:
 
 
 def test_more_objects_than_queries_leave_some_without() -> None:
-    found = assign(torch.rand(1, 1, 3, 5), [5])[0, 0]
+    found = assign(torch.rand(1, 1, 3, 5), torch.ones(1, 5, dtype=torch.bool))[0, 0]
     assert sorted(found.tolist()) == [NOBODY, NOBODY, 0, 1, 2]
 
 
@@ -75,7 +75,15 @@ def test_costs_that_are_not_finite_do_not_stop_the_matching() -> None:
     cost = torch.rand(1, 1, 3, 2)
     cost[0, 0, 1] = float("nan")
     cost[0, 0, 0, 0] = float("inf")
-    assert assign(cost, [2])[0, 0].tolist() == [2, 0]
+    assert assign(cost, torch.ones(1, 2, dtype=torch.bool))[0, 0].tolist() == [2, 0]
+
+
+def test_objects_may_stand_anywhere_among_padding() -> None:
+    cost = torch.rand(2, 1, 4, 3)
+    real = torch.tensor([[False, True, True]])
+    found = assign(cost, real)
+    assert (found[..., 0] == NOBODY).all()
+    assert torch.equal(found[..., 1:], assign(cost[..., 1:], real[:, 1:]))
 
 
 @pytest.mark.parametrize("counts", [[3, 1], [0, 4], [2, 0, 6]])
@@ -147,7 +155,6 @@ def test_padding_is_never_an_object() -> None:
         torch.where(targets.real, targets.labels, 3),
         torch.where(targets.real[..., None], targets.boxes, torch.tensor(0.9)),
         targets.real,
-        targets.counts,
     )
     torch.testing.assert_close(loss(logits, predicted, garbage), loss(logits, predicted, targets))
 

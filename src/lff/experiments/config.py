@@ -43,8 +43,9 @@ class Config:
     """Weight of the KL loss (Eq. 11) on methods with learnable frequencies."""
     precision: Literal["32", "bf16"] = "32"
     """Compute dtype: float32, or bfloat16 autocast."""
-    compile: Literal["no", "layers", "whole", "graphs"] = "no"
-    """Compile the layers that are alike, or the whole model; "graphs" also replays it as CUDA graphs."""
+    compile: Literal["no", "layers", "whole", "graphs", "step"] = "no"
+    """Compile the layers that are alike, or the whole model; "graphs" also replays it as CUDA graphs. "step" compiles layers and
+    replays all of a step, from batch to optimiser, as one CUDA graph: for a single process on a GPU, where the task can."""
     evaluate_every: int = 100
     """Steps between evaluations."""
     checkpoint_every: int = 500

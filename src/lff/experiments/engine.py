@@ -8,7 +8,7 @@ import gc
 import logging
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -16,11 +16,12 @@ from torch import Tensor, nn
 
 from lff.encodings.fourier import FourierFeatures
 from lff.encodings.regularizer import KLRegularizer
-from lff.experiments.devices import find
+from lff.experiments.devices import find, moved
 from lff.experiments.fabric import Fabric, LightningEnvironment
 from lff.experiments.methods import Row
 from lff.experiments.order import Order, requests
-from lff.experiments.problems import plainly
+from lff.experiments.problems import Problem, plainly
+from lff.experiments.recording import Recorded
 from lff.experiments.task import Task, World
 
 
@@ -113,17 +114,33 @@ class Engine:
             eps=self.config.eps,
             weight_decay=self.config.weight_decay,
             fused=True,
+            capturable=self._records,
         )
         if self.config.compile != "no":
             torch._dynamo.config.recompile_limit = 64  # several models of one class, each compiled, live in a process
-            for part in task.layers(self.module) if self.config.compile == "layers" else [self.module]:
+            for part in task.layers(self.module) if self.config.compile in ("layers", "step") else [self.module]:
                 part.compile(mode="reduce-overhead" if self.config.compile == "graphs" else None)
         self.model, self.optimizer = fabric.setup(self.module, self.adam)
         self.step = 0
         #: Set once a loss or a gradient was not finite; from then on the optimiser leaves the weights alone.
         self._failed = torch.zeros((), device=self.world.device)
         self._failed_at = torch.full((), -1, device=self.world.device)
+        self.adam.found_inf = self._failed  # type: ignore[attr-defined]  # fused AdamW then leaves everything as it is
+        #: The learning rate of each group, and the step: what changes from one replay of a recorded step to the next.
+        self._now = torch.zeros(len(self.adam.param_groups) + 1, dtype=torch.float64, device=self.world.device)
+        self._recorded = Recorded(self._all) if self._records else None
         self._reseed()
+
+    @property
+    def _records(self) -> bool:
+        """Whether a step becomes a CUDA graph."""
+        if self.config.compile != "step":
+            return False
+        if not self.task.recordable:
+            raise Problem("--compile step is for tasks whose steps wait for nothing of the processor's, which this one's do")
+        if self.world.size > 1:
+            raise Problem(f"--compile step is for one process, got {self.world.size}; take --compile layers")
+        return self.world.device.type == "cuda"
 
     def batches(self) -> Iterator[Any]:
         """The batches of this process, from the present step on."""
@@ -133,14 +150,25 @@ class Engine:
 
     def advance(self, batches: Iterator[Any]) -> Tensor:
         """One step of the optimiser; gives the loss, which nothing has waited for."""
-        for group in self.adam.param_groups:
-            group["lr"] = self.config.rate_at(self.step) * group.get("factor", 1.0)
+        rates = [self.config.rate_at(self.step) * group.get("factor", 1.0) for group in self.adam.param_groups]
+        self._now.copy_(moved(torch.tensor([*rates, self.step], dtype=torch.float64), self.world.device))
+        for group, rate, there in zip(self.adam.param_groups, rates, self._now, strict=False):
+            group["lr"] = there if self._recorded is not None else rate
         self._reseed()
+        parts = (self._next(batches) for _ in range(self.config.accumulate))
+        total = self._all(parts) if self._recorded is None else self._recorded(list(parts))
+        self.step += 1
+        return total
+
+    def _next(self, batches: Iterator[Any]) -> Any:
+        with plainly():
+            return next(batches)
+
+    def _all(self, batches: Iterable[Any]) -> Tensor:
+        """Everything of a step, on the device."""
         parts = self.config.accumulate
         total = torch.zeros((), device=self.world.device)
-        for part in range(parts):
-            with plainly():
-                batch = next(batches)
+        for part, batch in enumerate(batches):
             with self.fabric.no_backward_sync(self.model, enabled=part < parts - 1):
                 loss = self.task.loss(self.model, batch) / parts
                 total = total + loss.detach()
@@ -154,12 +182,10 @@ class Engine:
         assert isinstance(norm, Tensor)
         self.norm = norm
         failed = torch.maximum(self._failed, 1 - torch.isfinite(norm + total).float())
-        self._failed_at = torch.where(failed > self._failed, self.step, self._failed_at)
-        self._failed = failed
-        self.adam.found_inf = failed  # type: ignore[attr-defined]  # fused AdamW then leaves everything as it is
+        self._failed_at.copy_(torch.where(failed > self._failed, self._now[-1].long(), self._failed_at))
+        self._failed.copy_(failed)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.step += 1
         return total
 
     def check(self) -> None:
@@ -185,6 +211,7 @@ class Engine:
         if self.regularizer is not None:
             self.regularizer.load_state_dict(state["regularizer"])
         self.step = state["step"]
+        self._recorded = Recorded(self._all) if self._records else None  # the optimiser's tensors are others
 
     @torch.no_grad()
     def evaluate(self, how: Callable[[nn.Module, World], dict[str, Any]]) -> dict[str, Any]:

@@ -63,6 +63,11 @@ class Task(ABC, Generic[C]):
     def samples(self) -> int:
         """How many there are to train on."""
 
+    @property
+    def recordable(self) -> bool:
+        """Whether `loss` is a function of a tuple of tensors that never waits for the device: --compile step can replay it."""
+        return False
+
     @abstractmethod
     def model(self, row: Row) -> nn.Module:
         """A model with the method's encoding. The generator is seeded: make the host first, then the encoding."""

@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from torch.nn import functional
 
 from lff.experiments.problems import Problem
+from lff.experiments.tasks.detection.efficientnet import CHANNELS
 
 Maps = list[tuple[Tensor, Tensor]]
 
@@ -29,7 +29,7 @@ HALVES = ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 KINDS = {
     "resnet50": Kind(*IMAGENET, 2048, (32,)),
     "timm-resnet50": Kind(*IMAGENET, 2048, (16, 32)),
-    "efficientnet-lite0": Kind(*HALVES, 192, (16, 32)),
+    "efficientnet-lite0": Kind(*HALVES, CHANNELS, (16, 32)),
     "small": Kind(*HALVES, 64, (8,)),
 }
 
@@ -45,34 +45,6 @@ class Given(nn.Module):
         self, pixel_values: Float[Tensor, "batch channels height width"], pixel_mask: Bool[Tensor, "batch height width"]
     ) -> Maps:
         return [(pixel_values, pixel_mask)]
-
-
-class Convolutions(nn.Module):
-    """EfficientNet-Lite0 by timm, without its last block and what follows.
-
-    That block says what a picture shows wherever it is: hardly anything of a cell's column can be told from it, and much from the
-    block before (docs/detection.md). DETR gives positions to queries and keys alone, so what values know of a place is what the
-    backbone leaves in them. It is in evaluation mode for ever: its batch normalisation keeps the statistics that it came with.
-    """
-
-    def __init__(self, stride: int) -> None:
-        super().__init__()
-        import timm
-
-        self.model: Any = timm.create_model("tf_efficientnet_lite0", features_only=True, output_stride=stride)
-        self.model.blocks = self.model.blocks[:-1]
-        self.intermediate_channel_sizes = [KINDS["efficientnet-lite0"].channels]
-        self.eval()
-
-    def train(self, mode: bool = True) -> "Convolutions":
-        return super().train(False)
-
-    def forward(
-        self, pixel_values: Float[Tensor, "batch 3 height width"], pixel_mask: Bool[Tensor, "batch height width"]
-    ) -> Maps:
-        features = self.model.blocks(self.model.bn1(self.model.conv_stem(pixel_values)))
-        mask = functional.interpolate(pixel_mask[None].float(), size=features.shape[-2:]).bool()[0]
-        return [(features, mask)]
 
 
 def described(name: str, stride: int) -> Any:

@@ -50,21 +50,19 @@ def masked(sizes: Int64[Tensor, "batch 2"], height: int, width: int) -> Bool[Ten
 
 def padded(boxes: Sequence[Float[Tensor, "_ 4"]], labels: Sequence[Int64[Tensor, " _"]], room: int = 1) -> Targets:
     """Targets of corners over the sides of each image, with room for the most that one has, and for `room` at least."""
-    counts = tuple(len(each) for each in labels)
+    counts = [len(each) for each in labels]
     most = max(room, *counts)
     real = torch.arange(most) < torch.tensor(counts)[:, None]
     flat = centred(torch.cat(list(boxes)).float())
     wanted, known = torch.full((len(counts), most, 4), 0.5), torch.zeros(len(counts), most, dtype=torch.int64)
     wanted[real], known[real] = flat, torch.cat(list(labels))
-    return Targets(known, wanted, real, counts)
+    return Targets(known, wanted, real)
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:
     """On a device, without waiting for it."""
-    targets = batch.targets
-    labels, boxes, real = (devices.moved(each, device) for each in targets[:3])
-    there = Targets(labels, boxes, real, targets.counts)
-    return Batch(devices.moved(batch.inputs, device), devices.moved(batch.mask, device), there, batch.room)
+    targets = Targets(*(devices.moved(each, device) for each in batch.targets))
+    return Batch(devices.moved(batch.inputs, device), devices.moved(batch.mask, device), targets, batch.room)
 
 
 def normalised(

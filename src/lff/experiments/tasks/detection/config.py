@@ -8,6 +8,7 @@ from typing import Any, Literal
 from lff.experiments.config import Config
 from lff.experiments.problems import Problem
 from lff.experiments.tasks.detection.backbones import KINDS
+from lff.experiments.tasks.detection.efficientnet import TAIL
 
 #: The paper's tables of detection: normalised positions, unseen sizes, and what W_r starts from.
 METHODS = ("Sine-2D", "Embed-2D", "MLP", "Learnable-Fourier+MLP")
@@ -25,6 +26,8 @@ class DetectionConfig(Config):
     """File with the backbone's weights; EfficientNet-Lite0 finds those of its package by itself."""
     frozen: bool = False
     """Leave the backbone as it is, and compute its features once for every size and mirror image."""
+    tail: int = 0
+    """Last layers of a frozen EfficientNet-Lite0 that train along all the same, behind the features that are kept; 3 at most."""
     stride: int = 32
     """Pixels to a cell of the feature map."""
     width: int = 256
@@ -43,6 +46,8 @@ class DetectionConfig(Config):
     """Of attention weights."""
     queries: int = 100
     """Objects that are found in a picture at most."""
+    groups: int = 1
+    """Groups of queries while it trains, each matched by itself and blind to the others (Chen et al., 2022); one is kept."""
     outputs: int = 0
     """Classes that the head tells apart, beside "no object"; 0 for as many as there are categories. DETR's has 91."""
     backbone_rate: float = 0.1
@@ -82,6 +87,12 @@ class DetectionConfig(Config):
             raise Problem("--sizes must name at least one, got none")
         if self.stride not in (strides := KINDS[self.backbone].strides):
             raise Problem(f"--stride of {self.backbone} must be one of {', '.join(map(str, strides))}, got {self.stride}")
+        if self.groups < 1:
+            raise Problem(f"--groups must be at least 1, got {self.groups}")
+        if not 0 <= self.tail <= TAIL:
+            raise Problem(f"--tail must be from 0 to {TAIL}, got {self.tail}")
+        if self.tail and not (self.frozen and self.backbone == "efficientnet-lite0"):
+            raise Problem(f"--tail is of a frozen efficientnet-lite0, got {self.backbone}{'' if self.frozen else ', not frozen'}")
         if shared := set(self.sizes) & set(self.unseen_sizes):
             raise Problem(f"--unseen-sizes must not be trained: {sorted(shared)} are among --sizes")
         if self.longest < max(self.largest, 1):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from einops import rearrange
-from jaxtyping import Int16, Int64
+from jaxtyping import Int64
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -47,14 +47,6 @@ class Features:
     pixels: Int64[np.ndarray, "pictures sizes 2"]
     sizes: tuple[int, ...]
     stride: int
-
-    def of(self, picture: int, size: int, flip: int) -> Int16[np.ndarray, "height width channels"]:
-        """Those of one."""
-        tall, wide = self.pixels[picture, size].tolist()
-        height, width = -(-tall // self.stride), -(-wide // self.stride)
-        start = int(self.offsets[picture, size, flip])
-        found: np.ndarray = self.cells[start : start + height * width].reshape(height, width, -1)
-        return found
 
 
 class Wanted(NamedTuple):
@@ -90,8 +82,9 @@ def kept(
         backbone: makes it, where features are not there yet.
         device: where it is to run.
     """
-    about = (lff.__version__, asked.pictures.stamp(), asked.sizes, asked.flips, config.longest, config.backbone, config.stride)
-    name = hashlib.sha256(repr((*about, KINDS[config.backbone], weights)).encode()).hexdigest()[:32]
+    about = (lff.__version__, asked.pictures.stamp(), asked.sizes, asked.flips, config.longest)
+    which = (config.backbone, config.stride, config.tail, KINDS[config.backbone], weights)
+    name = hashlib.sha256(repr((*about, *which)).encode()).hexdigest()[:32]
     file = Path.home() / ".cache" / "lff" / f"features-{name}.npy"
     while not file.exists():
         with claim(file.with_suffix(".claim")) as mine:
@@ -99,7 +92,7 @@ def kept(
                 _make(file, asked, config, backbone().to(device).eval(), device)
         if not mine:
             time.sleep(1.0)
-    cells = np.asarray(np.load(file, mmap_mode="r", allow_pickle=False))  # a plain array, which is faster to slice
+    cells = np.asarray(np.load(file, mmap_mode="c", allow_pickle=False))  # of private pages: torch warns of read-only ones
     return Features(cells, asked.offsets, asked.pixels, asked.sizes, config.stride)
 
 

@@ -16,21 +16,19 @@ NO_OBJECT = 0.1  # weight of the class that most queries are to have
 
 
 class Targets(NamedTuple):
-    """The objects of a batch, padded to the most that an image has, one at least."""
+    """The objects of a batch, and what is none: an image has as many places as the one with the most needs, one at least."""
 
     labels: Int64[Tensor, "batch objects"]
     #: (centre x, centre y, width, height) over the sides of the image.
     boxes: Float[Tensor, "batch objects 4"]
     real: Bool[Tensor, "batch objects"]
-    #: How many are real in each image; known to the processor.
-    counts: tuple[int, ...]
 
 
 class Loss:
     """The losses of every decoder layer, each with a matching of its own, summed.
 
     Args:
-        compiled: what is done before and after the matching, which is the processor's. It wants batches of one shape.
+        compiled: what is done before and after the matching. It wants batches of one shape.
     """
 
     def __init__(self, *, compiled: bool = False) -> None:
@@ -44,8 +42,8 @@ class Loss:
         targets: Targets,
     ) -> Float[Tensor, ""]:
         logits, boxes = logits.float(), boxes.float()
-        labels, wanted, real, counts = targets
-        found = assign(self._costs(logits, boxes, labels, wanted), counts)
+        labels, wanted, real = targets
+        found = assign(self._costs(logits, boxes, labels, wanted), real)
         total: Tensor = self._matched(logits, boxes, labels, wanted, (found >= 0) & real, found, _objects(real))
         return total
 

@@ -1,16 +1,15 @@
 """Which query is to find which object: the assignment of least cost (DETR, Eq. 1), for a whole batch at a time."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from einops import rearrange, repeat
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped]
 from torch import Tensor
 
 from lff.experiments.devices import moved
 from lff.experiments.tasks.detection.boxes import corners, generalised_iou
+from lff.kernels import serving
 
 CLASS, DISTANCE, OVERLAP = 1.0, 5.0, 2.0  # DETR's weights, of the costs and of the losses
 NOBODY = -1
@@ -32,21 +31,29 @@ def costs(
     return DISTANCE * apart - CLASS * likely - OVERLAP * generalised_iou(corners(ours), corners(theirs))
 
 
-def assign(cost: Float[Tensor, "layers batch queries objects"], counts: Sequence[int]) -> Int64[Tensor, "layers batch objects"]:
-    """The query of every object; NOBODY for padding, and where there are more objects than queries.
+@torch.no_grad()
+def assign(
+    cost: Float[Tensor, "layers batch queries objects"], real: Bool[Tensor, "batch objects"]
+) -> Int64[Tensor, "layers batch objects"]:
+    """The query of every object; NOBODY for what is not real, and for some where there are more objects than queries.
 
-    The costs of all images and layers come to the processor in one copy, the one time that a step waits for the GPU; SciPy
-    solves each in some microseconds. A cost that is not finite counts as a large one: the loss then says that it is not.
+    On a GPU by a kernel, so that no step waits; elsewhere by SciPy. A cost that is not finite counts as a large one: the loss
+    then says that it is not.
 
     Args:
-        cost: of each image, of which the first `counts` objects are real.
-        counts: objects of every image.
+        cost: of each image.
+        real: which of the objects are no padding.
     """
-    there = np.nan_to_num(cost.float().cpu().numpy(), nan=1e6, posinf=1e6, neginf=-1e6)
+    cost = torch.nan_to_num(cost.float(), nan=1e6, posinf=1e6, neginf=-1e6)
+    if cost.is_cuda and serving.obstacle(cost) is None:
+        from lff.experiments.tasks.detection import matching_kernel  # here, since Triton takes a second to import
+
+        return matching_kernel.assign(cost, real)
+    there, which = cost.cpu().numpy(), [np.nonzero(each)[0] for each in real.cpu().numpy()]
     found = np.full((*there.shape[:2], there.shape[3]), NOBODY, np.int64)
     for layer in range(there.shape[0]):
-        for image, count in enumerate(counts):
-            if count:
-                queries, objects = linear_sum_assignment(there[layer, image, :, :count])
-                found[layer, image, objects] = queries
+        for image, some in enumerate(which):
+            if len(some):
+                queries, objects = linear_sum_assignment(there[layer, image][:, some])
+                found[layer, image, some[objects]] = queries
     return moved(torch.from_numpy(found), cost.device)

@@ -19,6 +19,7 @@ from lff.experiments.methods import Row
 from lff.experiments.problems import Problem
 from lff.experiments.tasks.detection import backbones
 from lff.experiments.tasks.detection.config import DetectionConfig
+from lff.experiments.tasks.detection.efficientnet import Convolutions
 
 OWN = "Sine-2D"  # the host's
 JOINED = ("q_proj", "k_proj", "v_proj")  # one matrix in DETR
@@ -27,16 +28,19 @@ JOINED = ("q_proj", "k_proj", "v_proj")  # one matrix in DETR
 class Detector(nn.Module):
     """DETR as Carion et al. ran it, on the modules of transformers' DETR.
 
+    With more than one group of queries, a step of training finds every picture's objects once a group; evaluation has the first.
+
     transformers' own way through them differs: with auxiliary losses each decoder layer is given the normalised state of the one
     before, the encoder's input is dropped out once more, and every encoder layer waits for the GPU to look for infinities.
 
     Args:
         host: with the encoding swapped in.
+        groups: that its queries are of.
     """
 
-    def __init__(self, host: Any) -> None:
+    def __init__(self, host: Any, groups: int = 1) -> None:
         super().__init__()
-        self.host = host
+        self.host, self.groups = host, groups
         for layer in host.model.encoder.layers:
             layer.__class__ = EncoderLayer
 
@@ -46,7 +50,8 @@ class Detector(nn.Module):
         mask: Bool[Tensor, "batch height width"],
         room: int | None = None,
     ) -> tuple[Float[Tensor, "layers batch queries classes"], Float[Tensor, "layers batch queries 4"]]:
-        """Class logits, and boxes as (centre x, centre y, width, height), of every decoder layer; of the last in evaluation.
+        """Class logits, and boxes as (centre x, centre y, width, height), of every decoder layer, and of every group of a layer
+        behind each other; of the last layer and the first group in evaluation.
 
         Args:
             inputs: normalised pixels, or features where the host has no backbone.
@@ -57,14 +62,24 @@ class Detector(nn.Module):
         features, cells = detr.backbone(inputs, mask)[-1]
         with _attention(features.device):
             x, places, seen = self.encoded(features, cells, room)
-            queries = repeat(detr.query_position_embeddings.weight, "q d -> b q d", b=len(x))
+            queries, among = self._queries(len(x))
             state = torch.zeros_like(queries)
             states = []
             for layer in detr.decoder.layers:
-                state = layer(state, None, places, queries, x, encoder_attention_mask=seen)
+                state = layer(state, among, places, queries, x, encoder_attention_mask=seen)
                 states.append(state)
         found = detr.decoder.layernorm(torch.stack(states if self.training else states[-1:]))
+        if self.training:
+            found = rearrange(found, "l b (g q) d -> (l g) b q d", g=self.groups)
         return host.class_labels_classifier(found), host.bbox_predictor(found).sigmoid()
+
+    def _queries(self, batch: int) -> tuple[Float[Tensor, "batch queries d"], Bool[Tensor, "1 1 queries queries"] | None]:
+        """What tells the queries apart, and which of them each attends to; None for all."""
+        known = self.host.model.query_position_embeddings.weight
+        if not self.training or self.groups == 1:
+            return repeat(known[: len(known) // self.groups], "q d -> b q d", b=batch), None
+        group = torch.arange(len(known), device=known.device) // (len(known) // self.groups)
+        return repeat(known, "q d -> b q d", b=batch), rearrange(group[:, None] == group, "q k -> 1 1 q k")
 
     def encoded(
         self,
@@ -125,22 +140,27 @@ class EncoderLayer(modeling_detr.DetrEncoderLayer):  # type: ignore[misc]
 def build(config: DetectionConfig, row: Row, classes: int) -> Detector:
     """DETR with fresh weights, its backbone's apart, made before its encoding: a seed gives every method the same host.
 
-    A frozen backbone is no part of it: its features are computed before.
+    A frozen backbone is no part of it, its tail apart: its features are computed before.
     """
     host: Any = DetrForObjectDetection(host_config(config, config.outputs or classes))
     _initialise(host)
-    if config.frozen:
+    if config.tail:
+        host.model.backbone = _backbone(config, host.model.backbone).part(config.tail)
+    elif config.frozen:
         host.model.backbone = backbones.Given(backbones.KINDS[config.backbone].channels)
     else:
         host.model.backbone = _backbone(config, host.model.backbone)
     swap(config, row, host)
-    return Detector(host)
+    return Detector(host, config.groups)
 
 
 def extractor(config: DetectionConfig) -> nn.Module:
-    """The backbone alone, frozen: (pixels, mask) to feature maps and theirs."""
+    """What of the backbone is frozen, alone: (pixels, mask) to feature maps and theirs."""
     host: Any = DetrForObjectDetection(host_config(config, 1))
-    return _backbone(config, host.model.backbone).eval().requires_grad_(False)
+    backbone: nn.Module = _backbone(config, host.model.backbone).eval().requires_grad_(False)
+    if isinstance(backbone, Convolutions) and config.tail:
+        backbone.part(config.tail)
+    return backbone
 
 
 def host_config(config: DetectionConfig, classes: int) -> DetrConfig:
@@ -160,16 +180,16 @@ def host_config(config: DetectionConfig, classes: int) -> DetrConfig:
         dropout=config.dropout,
         attention_dropout=config.attention_dropout,
         activation_dropout=config.dropout,
-        num_queries=config.queries,
+        num_queries=config.queries * config.groups,
         num_labels=classes,
         auxiliary_loss=False,
     )
 
 
-def _backbone(config: DetectionConfig, own: nn.Module) -> nn.Module:
+def _backbone(config: DetectionConfig, own: Any) -> Any:
     """The host's own, or what takes its place, with the weights that are given."""
     if config.backbone == "efficientnet-lite0":
-        own = backbones.Convolutions(config.stride)
+        own = Convolutions(config.stride)
     file = backbones.weights_of(config.backbone, config.weights)
     if file is not None:
         backbones.load(own, file)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lff.encodings.encoding import Encoding
+from lff.experiments.data.annotated import Annotated
 from lff.experiments.methods import Row
 from lff.experiments.problems import Problem
 from lff.experiments.task import Measure, Request, Task, World
@@ -18,7 +19,7 @@ from lff.experiments.tasks.detection import model as models
 from lff.experiments.tasks.detection.batch import Batch, normalised
 from lff.experiments.tasks.detection.boxes import corners
 from lff.experiments.tasks.detection.config import DetectionConfig
-from lff.experiments.tasks.detection.kept import Kept
+from lff.experiments.tasks.detection.kept import Drawn, Kept
 from lff.experiments.tasks.detection.loss import Loss
 from lff.experiments.tasks.detection.paper import published
 from lff.experiments.tasks.detection.pictures import Streamed, splits
@@ -74,15 +75,21 @@ class Detection(Task[DetectionConfig]):
     def model(self, row: Row) -> nn.Module:
         return models.build(self.config, row, len(self.train.categories))
 
-    def batches(self, requests: Iterable[Request], device: torch.device) -> Iterator[Batch]:
+    @property
+    def recordable(self) -> bool:
+        return self.config.frozen
+
+    def batches(self, requests: Iterable[Request], device: torch.device) -> Iterator[Batch | Drawn]:
         return self._training(device).training(requests, device)
 
-    def batch(self, request: Request, device: torch.device) -> Batch:
+    def batch(self, request: Request, device: torch.device) -> Batch | Drawn:
         return next(self.batches([request], device))
 
-    def loss(self, model: nn.Module, batch: Batch) -> Tensor:
+    def loss(self, model: nn.Module, batch: Batch | Drawn) -> Tensor:
+        if isinstance(batch, Drawn):
+            batch = self.kept_training.batch(batch)
         logits, boxes = model(self._inputs(batch), batch.mask, batch.room)
-        return self._loss(logits, boxes, batch.targets)
+        return self._loss(logits, boxes, batch.targets) / self.config.groups
 
     def evaluate(self, model: nn.Module, world: World) -> dict[str, float]:
         count = min(self.config.judged or len(self.test), len(self.test))
@@ -112,7 +119,9 @@ class Detection(Task[DetectionConfig]):
 
     def layers(self, model: nn.Module) -> list[nn.Module]:
         assert isinstance(model, models.Detector)
-        return [*model.host.model.encoder.layers, *model.host.model.decoder.layers]
+        detr = model.host.model
+        tail = [detr.backbone] if self.config.tail else []
+        return [*tail, *detr.encoder.layers, *detr.decoder.layers]
 
     def encoding(self, model: nn.Module) -> Encoding | None:
         assert isinstance(model, models.Detector)
@@ -139,20 +148,22 @@ class Detection(Task[DetectionConfig]):
     def _training(self, device: torch.device) -> Kept | Streamed:
         if not self.config.frozen:
             return Streamed(self.train, self.config)
-        if "train_features" not in self.__dict__:
-            self.train_features = self._features(self.train, self.config.sizes, 1 + self.config.flip, device)
-        even = self.config.compile != "no"
-        return Kept(self.train, self.train_features, crop=self.config.crop, even=even)
+        if "kept_training" not in self.__dict__:
+            self.kept_training = self._kept(self.train, self.config.sizes, 1 + self.config.flip, device)
+        return self.kept_training
 
     def _judged(self, device: torch.device) -> Kept | Streamed:
         if not self.config.frozen:
             return Streamed(self.test, self.config)
-        if "test_features" not in self.__dict__:
+        if "kept_test" not in self.__dict__:
             sizes = tuple(dict.fromkeys((max(self.config.sizes), *self.config.unseen_sizes)))
-            self.test_features = self._features(self.test, sizes, 1, device)
-        return Kept(self.test, self.test_features, crop=False)
+            self.kept_test = self._kept(self.test, sizes, 1, device)
+        return self.kept_test
 
-    def _features(self, pictures: Any, sizes: tuple[int, ...], flips: int, device: torch.device) -> features.Features:
+    def _kept(self, pictures: Annotated, sizes: tuple[int, ...], flips: int, device: torch.device) -> Kept:
+        return Kept(pictures, self._features(pictures, sizes, flips, device), crop=self.config.crop, device=device)
+
+    def _features(self, pictures: Annotated, sizes: tuple[int, ...], flips: int, device: torch.device) -> features.Features:
         asked = features.wanted(pictures, sizes, flips, self.config)
         return features.kept(asked, self.config, self.weights, lambda: models.extractor(self.config), device)
 
