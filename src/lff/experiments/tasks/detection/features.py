@@ -147,5 +147,7 @@ def features_of(backbone: nn.Module, batch: Batch, config: DetectionConfig) -> T
     below, right = (-side % stride for side in batch.inputs.shape[-2:])
     mask = functional.pad(batch.mask, (0, right, 0, below))
     pixels = normalised(functional.pad(batch.inputs, (0, right, 0, below)), mask, kind.mean, kind.std)
-    maps: Tensor = backbone(pixels.to(memory_format=torch.channels_last), mask)[-1][0]
+    # A GPU has quick kernels for convolutions of single channels in float32 only where channels are planes.
+    layout = torch.contiguous_format if pixels.is_cuda else torch.channels_last
+    maps: Tensor = backbone(pixels.to(memory_format=layout), mask)[-1][0]
     return maps

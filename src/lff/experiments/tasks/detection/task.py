@@ -120,8 +120,7 @@ class Detection(Task[DetectionConfig]):
     def layers(self, model: nn.Module) -> list[nn.Module]:
         assert isinstance(model, models.Detector)
         detr = model.host.model
-        tail = [detr.backbone] if self.config.tail else []
-        return [*tail, *detr.encoder.layers, *detr.decoder.layers]
+        return [*detr.encoder.layers, *detr.decoder.layers]
 
     def encoding(self, model: nn.Module) -> Encoding | None:
         assert isinstance(model, models.Detector)
