@@ -123,7 +123,7 @@ def test_presets_are_what_their_tables_say() -> None:
     assert paper().drop == 200 * (118_287 // 64)
     assert paper_unseen().unseen_sizes == (736, 768, 800)
     assert not paper_unseen().normalize
-    assert mini().cells == mini_unseen().cells == 15
+    assert (mini().cells, mini_unseen().cells) == (18, 20)
     assert min(mini_unseen().unseen_sizes) > max(mini_unseen().sizes)
     assert mini().seeds >= 3
 

@@ -127,7 +127,7 @@ class Engine:
         self._failed_at = torch.full((), -1, device=self.world.device)
         self.adam.found_inf = self._failed  # type: ignore[attr-defined]  # fused AdamW then leaves everything as it is
         #: The learning rate of each group, and the step: what changes from one replay of a recorded step to the next.
-        self._now = torch.zeros(len(self.adam.param_groups) + 1, dtype=torch.float64, device=self.world.device)
+        self._now = torch.zeros(len(self.adam.param_groups) + 1, device=self.world.device)
         self._recorded = Recorded(self._all) if self._records else None
         self._reseed()
 
@@ -151,7 +151,7 @@ class Engine:
     def advance(self, batches: Iterator[Any]) -> Tensor:
         """One step of the optimiser; gives the loss, which nothing has waited for."""
         rates = [self.config.rate_at(self.step) * group.get("factor", 1.0) for group in self.adam.param_groups]
-        self._now.copy_(moved(torch.tensor([*rates, self.step], dtype=torch.float64), self.world.device))
+        self._now.copy_(moved(torch.tensor([*rates, self.step]), self.world.device))
         for group, rate, there in zip(self.adam.param_groups, rates, self._now, strict=False):
             group["lr"] = there if self._recorded is not None else rate
         self._reseed()

@@ -174,8 +174,8 @@ def demo() -> DetectionConfig:
 def mini() -> DetectionConfig:
     """`lff compare detection --preset mini --data COCO --workers 13`: normalised positions, the paper's first table.
 
-    COCO with a longest side of 160 pixels, the 10 categories that the most pictures show, features of a frozen EfficientNet-Lite0
-    at four sizes, kept; maps of up to 10x15 cells. Not run yet: a pilot on a CPU stays at an AP50 of 3 to 4 (docs/detection.md).
+    COCO with a longest side of 160 pixels, the 20 categories that the most pictures show, features of a frozen EfficientNet-Lite0
+    at three sizes, kept; maps of up to 12x18 cells.
     """
     return DetectionConfig(
         methods=METHODS,
@@ -187,7 +187,7 @@ def mini() -> DetectionConfig:
         weight_decay=1e-4,
         clip=0.1,
         precision="bf16",
-        compile="layers",
+        compile="step",
         backbone="efficientnet-lite0",
         frozen=True,
         stride=16,
@@ -199,10 +199,10 @@ def mini() -> DetectionConfig:
         dropout=0.0,
         attention_dropout=0.0,
         queries=25,
-        sizes=(112, 128, 144, 160),
-        longest=240,
+        sizes=(128, 160, 192),
+        longest=288,
         hidden=128,
-        categories=10,
+        categories=20,
         judged=1000,
         enlarge=4.0,
         evaluate_every=2_000,
@@ -217,7 +217,7 @@ def mini_unseen() -> DetectionConfig:
 
     The three largest sizes are for validation alone, and positions count cells. gamma is the same share of a map as in `mini`.
     """
-    return replace(mini(), sizes=(96, 112, 128), unseen_sizes=(144, 160, 176), normalize=False, gamma=2.0)
+    return replace(mini(), sizes=(128, 144, 160), unseen_sizes=(176, 192, 208), longest=312, normalize=False, gamma=2.0)
 
 
 def mini_start() -> DetectionConfig:
