@@ -106,6 +106,12 @@ COLUMNS: dict[str, dict[str, str]] = {
         "column": "Column",
         "inside": "Inside a person",
     },
+    "detection-floor": {
+        "categories": "Categories",
+        "ap50": "AP50, %",
+        "ap": "AP, %",
+        "best": "Best category (AP50, %)",
+    },
     "roundness": {
         "encoding": "Encoding",
         "seeds": "Seeds",

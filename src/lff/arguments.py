@@ -66,9 +66,10 @@ def sizes(name: str, value: int | Sequence[int]) -> tuple[int, ...]:
 def require(ok: Tensor, message: Callable[[], str]) -> None:
     """Raises a ValueError where the data breaks a rule, or asserts it on the device where the data cannot be looked at.
 
-    In a compiled or exported graph a Python exception that depends on data cannot exist, hence the assertion there.
+    In a compiled or exported graph a Python exception that depends on data cannot exist, hence the assertion there; nor can it in
+    a CUDA graph while that is recorded.
     """
-    if torch.compiler.is_compiling() or ok.is_meta:
+    if torch.compiler.is_compiling() or ok.is_meta or (ok.is_cuda and torch.cuda.is_current_stream_capturing()):
         torch._assert_async(ok, "a value is outside of what is allowed; run without compiling to see which")
     elif not ok:
         raise ValueError(message())

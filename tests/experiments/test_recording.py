@@ -1,6 +1,7 @@
 """Steps as a CUDA graph: the numbers of plain steps, also after a checkpoint, and up to a loss that is not finite."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from lff.experiments.methods import parse
 from lff.experiments.problems import Problem
 from lff.experiments.task import World
 from lff.experiments.tasks.detection import model
-from lff.experiments.tasks.detection.config import DetectionConfig, tiny
+from lff.experiments.tasks.detection.config import METHODS, DetectionConfig, tiny
 from lff.experiments.tasks.detection.task import Detection
 
 GPU = pytest.mark.gpu
@@ -28,8 +29,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DetectionConfig:
     return replace(tiny(), frozen=True, weights=tmp_path / "small.safetensors", scenes=(40, 4), steps=12, batch=8, groups=2)
 
 
-def engine(config: DetectionConfig, device: str = "cuda") -> Engine:
-    return Engine(Detection(config, None), parse("Learnable-Fourier+MLP(kl=1.0)"), 0, launch(device, "32"))
+def engine(config: DetectionConfig, device: str = "cuda", method: str = "Learnable-Fourier+MLP(kl=1.0)") -> Engine:
+    return Engine(Detection(config, None), parse(method), 0, launch(device, "32"))
 
 
 def trained(made: Engine, steps: int) -> list[float]:
@@ -39,10 +40,11 @@ def trained(made: Engine, steps: int) -> list[float]:
 
 @GPU
 @pytest.mark.filterwarnings("default")
-def test_a_recorded_step_has_the_numbers_of_a_plain_one(config: DetectionConfig) -> None:
+@pytest.mark.parametrize("method", ["Learnable-Fourier+MLP(kl=1.0)", *METHODS])
+def test_a_recorded_step_has_the_numbers_of_a_plain_one(config: DetectionConfig, method: str) -> None:
     losses, weights = {}, {}
     for how in ("layers", "step"):
-        made = engine(replace(config, compile=how))
+        made = engine(replace(config, compile=how), method=method)
         losses[how] = trained(made, 12)
         weights[how] = {key: value.clone() for key, value in made.module.state_dict().items()}
     torch.testing.assert_close(losses["step"], losses["layers"], rtol=1e-4, atol=1e-4)
@@ -55,12 +57,13 @@ def test_a_recorded_step_has_the_numbers_of_a_plain_one(config: DetectionConfig)
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_a_recorded_run_goes_on_from_its_checkpoint_with_the_same_numbers(config: DetectionConfig, dropout: float) -> None:
     config = replace(config, compile="step", dropout=dropout)
+    near = partial(pytest.approx, rel=1e-5)  # sums of gradients on a GPU have no fixed order; another dropout is off by far more
     whole = trained(engine(config), 12)
     first = engine(config)
-    assert trained(first, 6) == whole[:6]
+    assert trained(first, 6) == near(whole[:6])
     again = engine(config)
     again.restore(first.state())
-    assert trained(again, 6) == whole[6:]
+    assert trained(again, 6) == near(whole[6:])
 
 
 @GPU
