@@ -180,7 +180,7 @@ def mini() -> DetectionConfig:
     return DetectionConfig(
         methods=METHODS,
         seeds=3,
-        steps=12_000,
+        steps=24_000,
         batch=64,
         rate=5e-4,
         warmup=200,
@@ -205,8 +205,8 @@ def mini() -> DetectionConfig:
         categories=20,
         judged=1000,
         enlarge=4.0,
-        evaluate_every=2_000,
-        checkpoint_every=2_000,
+        evaluate_every=4_000,
+        checkpoint_every=4_000,
         log_every=100,
         tensorboard=False,
     )
