@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from algorithm import DEVICE, runs_kernels
 from torch import Tensor
 
 from lff.experiments.tasks.detection import matching, matching_kernel
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+pytestmark = runs_kernels
 
 
 def total(cost: Tensor, found: Tensor) -> Tensor:
