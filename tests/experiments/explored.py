@@ -41,7 +41,7 @@ def watched(browser: Any, *, own: tuple[str, ...] = ("file:", "data:"), **option
     page.on("pageerror", lambda error: wrong.append(str(error)))
     yield page
     page.close()
-    assert wrong == []
+    assert wrong == [], wrong
     assert asked
     assert [url for url in asked if not url.startswith(own)] == []
 

@@ -87,6 +87,23 @@ def test_each_control_changes_what_it_should(page: Any, exported: Path, control:
         assert found["a"] == left
 
 
+def test_nothing_is_said_of_a_map_that_is_not_drawn_yet(page: Any, exported: Path) -> None:
+    look(page, exported, SMALL)
+    # On a busy machine a frame comes later than what is said once nothing changes any more: here, after a second.
+    page.evaluate(
+        """() => {
+            const { page } = LFF;
+            page.frame();
+            globalThis.requestAnimationFrame = (draw) => setTimeout(draw, 1000);
+            page.changed("b", "encoding", { from: "run:boxes--seed-0" });
+        }"""
+    )
+    page.wait_for_timeout(600)  # `watched` sees what was wrong
+    settled(page)
+    assert state(page)["positions"] == "boxes"
+    assert "Encoding.from_pretrained" in page.locator("#settings-b code").text_content()
+
+
 def test_only_controls_that_an_encoding_has_are_there(page: Any, exported: Path) -> None:
     shown = {"gamma", "features", "groups", "seed", "stop"}
     has = {

@@ -70,6 +70,7 @@
     later() {
       if (this.waiting) return;
       this.waiting = true;
+      clearTimeout(this.settling); // the state has changed, the panels have not yet
       requestAnimationFrame(() => this.frame());
     }
 
