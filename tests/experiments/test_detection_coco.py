@@ -91,6 +91,32 @@ def test_frequent_counts_pictures_not_boxes(made: Callable[..., Path]) -> None:
     assert {each["category_id"] for each in coco(made(many), "val", frequent(made(many), 1)).truth} == {17}
 
 
+def test_frequent_may_count_such_categories_alone_whose_objects_are_large(made: Callable[..., Path]) -> None:
+    def some(written: dict[str, Any]) -> None:  # of 40 x 30, 20 x 50 and 30 x 30 pixels
+        small = [box(i, 4, [0, 0, 3, 3]) for i in (7, 3, 12)]
+        mixed = [box(7, 17, [0, 0, 30, 20]), box(3, 17, [0, 0, 10, 20]), box(12, 17, [0, 0, 3, 3])]  # 0.5, 0.2 and 0.01
+        crowd = [box(7, 90, [0, 0, 6, 10]), box(12, 90, [0, 0, 30, 30], iscrowd=1)]  # 0.05, and 1 that does not count
+        written["annotations"] = small + mixed + crowd
+
+    root = made(some)
+    assert frequent(root, 1) == (Category(4, "aeroplane"),)
+    assert frequent(root, 1, 0.2) == (Category(17, "cat"),)
+    assert frequent(root, 0, 0.05) == (Category(17, "cat"), Category(90, "toothbrush"))
+    with pytest.raises(ValueError, match=r"no category whose objects fill 0\.21 of their pictures"):
+        frequent(root, 0, 0.21)
+
+
+def test_pictures_that_show_none_of_the_categories_can_be_left_out(made: Callable[..., Path]) -> None:
+    root = made()
+    toothbrush, cat = (Category(90, "toothbrush"),), (Category(17, "cat"),)
+    assert coco(root, "train", toothbrush, empty=False).ids.tolist() == [7]
+    assert coco(root, "train", toothbrush, empty=False).objects(0).boxes.tolist() == [[2, 3, 12, 23]]
+    assert coco(root, "val", cat, empty=False).ids.tolist() == [3]  # a crowd is shown, if not trained on
+    assert coco(root, "val", empty=False).ids.tolist() == [3, 7]
+    with pytest.raises(ValueError, match="has no picture of dog"):
+        coco(root, "val", (Category(18, "dog"),), empty=False)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

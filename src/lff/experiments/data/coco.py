@@ -2,10 +2,11 @@
 
 What is read, and what is done with what is odd:
 
-- Categories are numbered by the order of their ids, which may have gaps. `frequent` keeps those in the most training pictures.
+- Categories are numbered by the order of their ids, which may have gaps. `frequent` keeps those in the most training pictures,
+  if wanted only such as are large in them.
 - A box that reaches outside its picture is cut off at the border to train on. One with no area, before or after, is left out.
 - Crowds (`iscrowd`) are not trained on. The evaluation is given them, and everything else, as the file has it.
-- A picture without boxes is kept: it shows that there is nothing.
+- A picture without boxes is kept, if not asked otherwise: it shows that there is nothing.
 - A number that is not finite, an annotation of a picture or a category that the file does not list, a picture that the file
   lists and the folder lacks: a ValueError that names it, before training.
 """
@@ -18,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -52,13 +54,14 @@ class CocoPictures(Annotated):
         return digest.hexdigest()
 
 
-def coco(root: str | Path, split: str, categories: Sequence[Category] | None = None) -> CocoPictures:
+def coco(root: str | Path, split: str, categories: Sequence[Category] | None = None, *, empty: bool = True) -> CocoPictures:
     """The pictures of a split with their boxes.
 
     Args:
         root: the folder that holds annotations/ and the folders of pictures.
         split: "train" or "val".
         categories: those to keep; by default all of the file.
+        empty: keep pictures that have no annotation of these categories.
     """
     file = Path(root) / "annotations" / f"instances_{SPLITS[split]}.json"
     content = _content(file)
@@ -70,6 +73,10 @@ def coco(root: str | Path, split: str, categories: Sequence[Category] | None = N
     by_image: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for annotation in truth:
         by_image[annotation["image_id"]].append(annotation)
+    if not empty:
+        images = [image for image in images if int(image["id"]) in by_image]
+        if not images:
+            raise ValueError(f"{file} has no picture of {', '.join(category.name for category in kept)}")
     sizes = np.array([(image["height"], image["width"]) for image in images], np.int64).reshape(-1, 2)
     objects = [_objects(by_image[int(image["id"])], places, size) for image, size in zip(images, sizes, strict=True)]
     offsets, boxes, labels = joined(objects)
@@ -77,13 +84,29 @@ def coco(root: str | Path, split: str, categories: Sequence[Category] | None = N
     return CocoPictures(ids, sizes, kept, offsets, boxes, labels, truth, _paths(file, images))
 
 
-def frequent(root: str | Path, count: int) -> tuple[Category, ...]:
-    """The categories that are in the most training pictures, in the order of their ids; all of them where `count` is 0."""
-    content = _content(Path(root) / "annotations" / f"instances_{SPLITS['train']}.json")
+def frequent(root: str | Path, count: int, least: float = 0.0) -> tuple[Category, ...]:
+    """The categories that are in the most training pictures, in the order of their ids.
+
+    Args:
+        root: as of `coco`.
+        count: how many; 0 for all.
+        least: leave out those whose objects fill less of their picture, the median of them that is. Crowds do not count.
+    """
+    file = Path(root) / "annotations" / f"instances_{SPLITS['train']}.json"
+    content = _content(file)
+    area = {int(image["id"]): image["height"] * image["width"] for image in content["images"]}
+    truth = _checked(file, content, set(area))
+    shares: dict[int, list[float]] = defaultdict(list)
+    for annotation in truth:
+        if not annotation["iscrowd"]:
+            _, _, width, height = annotation["bbox"]
+            shares[annotation["category_id"]].append(width * height / area[annotation["image_id"]])
     categories = _categories(content)
-    shown = Counter(category for _, category in {(a["image_id"], a["category_id"]) for a in content["annotations"]})
-    most = sorted(categories, key=lambda category: (-shown[category.id], category.id))[: count or None]
-    return tuple(sorted(most))
+    large = [category for category in categories if not least or median(shares[category.id] or [0.0]) >= least]
+    if not large:
+        raise ValueError(f"{file} has no category whose objects fill {least} of their pictures, by the median")
+    shown = Counter(category for _, category in {(a["image_id"], a["category_id"]) for a in truth})
+    return tuple(sorted(sorted(large, key=lambda category: (-shown[category.id], category.id))[: count or None]))
 
 
 def _content(file: Path) -> dict[str, Any]:

@@ -21,8 +21,9 @@ def splits(config: DetectionConfig, folder: Path | None) -> tuple[Annotated, Ann
     """Pictures to train on and to be judged by."""
     if folder is None:
         return scenes("train", config.scenes[0]), scenes("test", config.scenes[1])
-    categories = frequent(folder, config.categories)
-    return coco(folder, "train", categories), coco(folder, "val", categories)
+    categories = frequent(folder, config.categories, config.least)
+    train, test = (coco(folder, split, categories, empty=config.empty) for split in ("train", "val"))
+    return train, test
 
 
 class Augmented(Dataset[Sample]):
