@@ -8,6 +8,7 @@ HOOK := --jaxtyping-packages=lff,beartype.beartype
 help:
 	@echo "make compare  which encoding is best: 4 methods, 2 seeds on the embedded data, minutes on a laptop"
 	@echo "make test     the tests, as CI runs them"
+	@echo "make gpu      the tests of a machine with an NVIDIA GPU, and every quick launch under compute-sanitizer"
 	@echo "make check    what a change must pass: format, lint, types, layers, tests"
 	@echo "make figures  the paper's figures again, from the run records"
 	@echo "make compat   the adapters against other versions of transformers and timm"
@@ -33,6 +34,12 @@ test: .venv/stamp
 	# The kernels on the CPU, in Triton's interpreter, which must be chosen before Triton is imported.
 	TRITON_INTERPRET=1 $(PYTEST) -n 2 tests/kernels
 
+# Where the packages are there already and nothing can be installed: make gpu -o .venv/stamp BIN=/usr/bin PYTHONPATH=src
+gpu: .venv/stamp
+	$(PYTEST) -m "gpu and not data" --ignore=tests/kernels
+	$(PYTEST) tests/kernels
+	compute-sanitizer --tool memcheck --error-exitcode 1 $(PYTEST) tests/kernels/test_launch.py tests/kernels/test_matching.py
+
 check: .venv/stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -57,4 +64,4 @@ compat: .venv/stamp
 	$(BIN)/python benchmarks/compat.py
 	$(BIN)/python benchmarks/tables.py
 
-.PHONY: help compare test check docs figures compat
+.PHONY: help compare test gpu check docs figures compat

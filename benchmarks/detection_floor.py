@@ -2,7 +2,7 @@
 
     python benchmarks/detection_floor.py --data COCO
 
-COCO is its public layout. For each of the most frequent categories the boxes are five centres of the training objects (k-means of
+COCO is its public layout. For each category the boxes are five centres of the training objects (k-means of
 the corners over the picture's sides). The score of each is the share of training pictures in which it has an IoU of 0.5 at least
 with an object of its category.
 """
@@ -18,11 +18,17 @@ from scipy.cluster.vq import kmeans2
 from torchvision.ops import box_iou
 
 from lff.experiments.data.annotated import Annotated
-from lff.experiments.data.coco import coco, frequent
 from lff.experiments.environment import environment
+from lff.experiments.tasks.detection.config import DetectionConfig, mini
 from lff.experiments.tasks.detection.evaluation import evaluate
+from lff.experiments.tasks.detection.pictures import splits
 
 CENTRES, SEED = 5, 0
+CHOICES = {
+    "the 10 most frequent": DetectionConfig(categories=10),
+    "the 20 most frequent": DetectionConfig(categories=20),
+    "those of `mini`, in the pictures that show one": mini(),
+}
 
 
 def boxes_of(pictures: Annotated) -> np.ndarray:
@@ -52,15 +58,14 @@ def judged(pictures: Annotated, same: np.ndarray) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--categories", type=int, nargs="+", default=(10, 20), help="how many, of the most frequent")
     args = parser.parse_args()
     rows = []
-    for count in args.categories:
-        categories = frequent(args.data, count)
-        found = judged(coco(args.data, "val", categories), boxes_of(coco(args.data, "train", categories)))
+    for name, config in CHOICES.items():
+        train, test = splits(config, args.data)
+        found = judged(test, boxes_of(train))
         best = max(found["categories"], key=found["categories"].get)
         most = 100 * found["categories"][best]
-        rows.append({"categories": count, "ap50": 100 * found["ap50"], "ap": 100 * found["ap"], "best": f"{best} ({most:.1f})"})
+        rows.append({"categories": name, "ap50": 100 * found["ap50"], "ap": 100 * found["ap"], "best": f"{best} ({most:.1f})"})
         print(rows[-1], flush=True)
     tables.save("detection-floor", {"environment": environment(seeds=[SEED]), "rows": rows})
 
