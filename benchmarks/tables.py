@@ -112,6 +112,13 @@ COLUMNS: dict[str, dict[str, str]] = {
         "ap": "AP, %",
         "best": "Best category (AP50, %)",
     },
+    "detection-head": {
+        "seed": "Seed",
+        "ap50": "AP50, %",
+        "ap": "AP, %",
+        "ap75": "AP75, %",
+        "best": "Best category",
+    },
     "roundness": {
         "encoding": "Encoding",
         "seeds": "Seeds",

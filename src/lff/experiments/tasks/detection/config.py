@@ -180,14 +180,14 @@ def demo() -> DetectionConfig:
 def mini() -> DetectionConfig:
     """`lff compare detection --preset mini --data COCO --workers 13`: normalised positions, the paper's first table.
 
-    COCO with a longest side of 160 pixels, of which most objects are smaller than a cell. So it is the 10 categories that the most
+    COCO with a longest side of 160 pixels, where most objects are smaller than a cell. So it is the 10 categories that the most
     pictures show, of such as fill a twentieth of them by the median, and the pictures that show one. Features of a frozen
     EfficientNet-Lite0 at three sizes, kept; maps of up to 12x18 cells.
     """
     return DetectionConfig(
         methods=METHODS,
         seeds=3,
-        steps=12_000,
+        steps=6_000,
         batch=64,
         rate=5e-4,
         warmup=200,
@@ -200,12 +200,12 @@ def mini() -> DetectionConfig:
         stride=16,
         width=128,
         encoder_layers=2,
-        decoder_layers=2,
+        decoder_layers=4,
         heads=4,
         feed_forward=512,
         dropout=0.0,
         attention_dropout=0.0,
-        queries=25,
+        queries=10,
         sizes=(128, 160, 192),
         longest=288,
         hidden=128,
@@ -214,8 +214,8 @@ def mini() -> DetectionConfig:
         empty=False,
         judged=1000,
         enlarge=4.0,
-        evaluate_every=2_000,
-        checkpoint_every=2_000,
+        evaluate_every=1_000,
+        checkpoint_every=1_000,
         log_every=100,
         tensorboard=False,
     )
