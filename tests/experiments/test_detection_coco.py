@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from PIL import Image
 
 from lff.experiments.data.annotated import Category
 from lff.experiments.data.coco import coco, frequent
+from lff.experiments.problems import Problem
+from lff.experiments.tasks.detection.config import tiny
+from lff.experiments.tasks.detection.pictures import splits
 
 Change = Callable[[dict[str, Any]], None]
 PICTURES = [(7, 40, 30), (3, 20, 50), (12, 30, 30)]  # id, width, height; ids are in no order
@@ -115,6 +119,16 @@ def test_pictures_that_show_none_of_the_categories_can_be_left_out(made: Callabl
     assert coco(root, "val", empty=False).ids.tolist() == [3, 7]
     with pytest.raises(ValueError, match="has no picture of dog"):
         coco(root, "val", (Category(18, "dog"),), empty=False)
+
+
+def test_the_settings_choose_categories_and_pictures_of_both_splits(made: Callable[..., Path]) -> None:
+    root = made()
+    train, test = splits(replace(tiny(), categories=1, least=0.1, empty=False), root)
+    assert train.categories == test.categories == (Category(90, "toothbrush"),)
+    assert train.ids.tolist() == test.ids.tolist() == [7]
+    assert [len(each) for each in splits(replace(tiny(), categories=1), root)] == [3, 3]
+    with pytest.raises(Problem, match=r"--least must be a share of a picture, from 0 to 1, got 5.0"):
+        replace(tiny(), least=5.0)
 
 
 @pytest.mark.parametrize(
