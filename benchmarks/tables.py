@@ -112,6 +112,14 @@ COLUMNS: dict[str, dict[str, str]] = {
         "ap": "AP, %",
         "best": "Best category (AP50, %)",
     },
+    "detection-centres": {
+        "method": "Method",
+        "seeds": "Seeds",
+        "column": "Column",
+        "row": "Row",
+        "width": "Width",
+        "height": "Height",
+    },
     "detection-head": {
         "seed": "Seed",
         "ap50": "AP50, %",
@@ -177,6 +185,7 @@ COMPARISONS = (
     "classification-impl",
     "classification-mini",
     "detection-demo",
+    "detection-frequent",
     "detection-mini",
     "detection-mini-start",
     "detection-mini-unseen",
@@ -186,7 +195,7 @@ COMPARISONS = (
 )
 
 #: Those that are shown with every measure beside the paper's.
-BESIDE = ("captioning-mini", "detection-mini", "detection-mini-start", "detection-mini-unseen")
+BESIDE = ("captioning-mini", "detection-mini", "detection-mini-start", "detection-mini-unseen", "detection-pilot")
 
 #: Their methods against another than the host's default: the comparison and that method.
 AGAINST = {
