@@ -6,7 +6,8 @@ python benchmarks/publish.py bench-cuda.json bench-cuda                       # 
 Of every finished run its settings, its measures and what it ran on; of those with seed 0 the encoding as well, at the start and
 trained, for pictures, unless it is a table of more than half a megabyte. No other weights, no logs, no report, which
 `lff report results/NAME` makes again. A command names folders of the machine that it ran on: here they are DIR for the data, and
-for what it wrote runs/NAME or the place in results/. The rows of a `lff bench` are appended to results/benchmarks.csv.
+for what it wrote runs/NAME or the place in results/; runs that it read are in runs/. The rows of a `lff bench` are appended to
+results/benchmarks.csv.
 """
 
 import argparse
@@ -74,6 +75,8 @@ def _of_a_reader(command: str, out: str) -> str:
     for option, folder in (("--data", "DIR"), ("--weights", "FILE"), ("--out", out), ("--csv", "results/benchmarks.csv")):
         for i in (i + 1 for i, word in enumerate(words[:-1]) if word == option):
             words[i] = folder
+    for i in (i + 1 for i, word in enumerate(words[:-1]) if word == "--runs"):
+        words[i] = f"runs/{Path(words[i]).name}"
     return shlex.join(words)
 
 
