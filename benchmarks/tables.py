@@ -190,12 +190,20 @@ COMPARISONS = (
     "detection-mini-start",
     "detection-mini-unseen",
     "detection-pilot",
+    "detection-pilot-unseen",
     "generation-demo",
     "generation-mini",
 )
 
 #: Those that are shown with every measure beside the paper's.
-BESIDE = ("captioning-mini", "detection-mini", "detection-mini-start", "detection-mini-unseen", "detection-pilot")
+BESIDE = (
+    "captioning-mini",
+    "detection-mini",
+    "detection-mini-start",
+    "detection-mini-unseen",
+    "detection-pilot",
+    "detection-pilot-unseen",
+)
 
 #: Their methods against another than the host's default: the comparison and that method.
 AGAINST = {
