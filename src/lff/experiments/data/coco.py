@@ -100,7 +100,7 @@ def frequent(root: str | Path, count: int, least: float = 0.0) -> tuple[Category
     for annotation in truth:
         if not annotation["iscrowd"]:
             _, _, width, height = annotation["bbox"]
-            shares[annotation["category_id"]].append(width * height / area[annotation["image_id"]])
+            shares[annotation["category_id"]].append(width * height / max(1, area[annotation["image_id"]]))
     categories = _categories(content)
     large = [category for category in categories if not least or median(shares[category.id] or [0.0]) >= least]
     if not large:

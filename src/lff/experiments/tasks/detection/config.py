@@ -73,7 +73,7 @@ class DetectionConfig(Config):
     categories: int = 0
     """Keep the categories that the most training pictures have; 0 keeps all."""
     least: float = 0.0
-    """Of these, count only such whose objects fill at least this share of their picture, by the median."""
+    """For --categories count only those whose objects fill at least this share of their picture, by the median."""
     empty: bool = True
     """Keep pictures that show none of the categories, to train on and to be judged by."""
     judged: int = 0
