@@ -8,7 +8,7 @@ HOOK := --jaxtyping-packages=lff,beartype.beartype
 help:
 	@echo "make compare  which encoding is best: 4 methods, 2 seeds on the embedded data, minutes on a laptop"
 	@echo "make test     the tests, as CI runs them"
-	@echo "make gpu      the tests of a machine with an NVIDIA GPU, and every quick launch under compute-sanitizer"
+	@echo "make gpu      the tests of a machine with an NVIDIA GPU, and quick launches under compute-sanitizer"
 	@echo "make check    what a change must pass: format, lint, types, layers, tests"
 	@echo "make figures  the paper's figures again, from the run records"
 	@echo "make compat   the adapters against other versions of transformers and timm"

@@ -2,9 +2,9 @@
 
     python benchmarks/detection_floor.py --data COCO
 
-COCO is its public layout. For each category the boxes are five centres of the training objects (k-means of
-the corners over the picture's sides). The score of each is the share of training pictures in which it has an IoU of 0.5 at least
-with an object of its category.
+COCO is its public layout. For each category the boxes are five centres of the training objects (k-means of the corners over the
+picture's sides). The score of each is the share of training pictures in which it has an IoU of 0.5 at least with an object of its
+category.
 """
 
 import argparse
